@@ -1,0 +1,98 @@
+//! What becomes of the branch (W-39).
+
+use std::fs;
+use std::path::Path;
+
+use freehold_store::workspaces::{BranchVerdict, Place, WorkspaceError};
+
+use crate::identity::admin_dirs;
+use crate::list::list;
+use crate::make::tip;
+use crate::process::{Git, Run};
+
+/// Decides on the branch, and deletes it by compare-and-swap if it may go. Called under the
+/// registry lock, so that no worktree of ours can be made on it meanwhile.
+pub(crate) fn settle(
+    git: &Git,
+    place: &Place,
+    common: &Path,
+    may_delete: bool,
+) -> Result<BranchVerdict, WorkspaceError> {
+    let kept = |why: String| Ok(BranchVerdict::Kept(why));
+    let Some(tip) = tip(git, common, &place.branch)? else { return Ok(BranchVerdict::Absent) };
+    if !may_delete {
+        return kept("the policy keeps branches".to_owned());
+    }
+    if !place.branch_created {
+        return kept("Freehold did not make it".to_owned());
+    }
+    let name = format!("refs/heads/{}", place.branch);
+    let run = || Run { git_dir: Some(common), ..Run::default() };
+    if git.run(common, &["symbolic-ref", "--quiet", &name], run())?.status.success() {
+        return kept("it is another name of a branch now".to_owned());
+    }
+    if let Some(found) = list(git, common)?.into_iter().find(|r| r.branch.as_ref() == Some(&name)) {
+        return kept(format!("it is checked out in {}", found.path.display()));
+    }
+    if let Some(what) = in_operation(common, &name)? {
+        return kept(format!("it is in use by {what}"));
+    }
+    if tip != place.start_commit && !is_reached(git, common, &name, &tip)? {
+        let count = only_there(git, common, &name, &tip)?;
+        return kept(format!("unmerged: {count} commit(s) are on no other branch"));
+    }
+    // A fresh look was just had; the old tip makes the deletion fail if it moved since.
+    git.ok(common, &["update-ref", "--no-deref", "-d", &name, &tip], run())?;
+    Ok(BranchVerdict::Removed(tip))
+}
+
+/// Whether another branch or a remote-tracking branch has the tip among its ancestors.
+fn is_reached(git: &Git, common: &Path, name: &str, tip: &str) -> Result<bool, WorkspaceError> {
+    let contains = format!("--contains={tip}");
+    let args = [
+        "for-each-ref",
+        &contains,
+        "--format=%(refname)%00%(symref)",
+        "refs/heads",
+        "refs/remotes",
+    ];
+    let output = git.ok(common, &args, Run { git_dir: Some(common), ..Run::default() })?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    // A symbolic ref that names the branch would go with it.
+    Ok(text
+        .lines()
+        .filter_map(|line| line.split_once('\0'))
+        .any(|(found, target)| found != name && target != name))
+}
+
+fn only_there(git: &Git, common: &Path, name: &str, tip: &str) -> Result<String, WorkspaceError> {
+    let exclude = format!("--exclude={name}");
+    let args = ["rev-list", "--count", tip, "--not", &exclude, "--branches", "--remotes", "--"];
+    Ok(git.ok(common, &args, Run { git_dir: Some(common), ..Run::default() })?.line())
+}
+
+/// A rebase or bisect somewhere has left the branch for a while and will come back to it; git
+/// lists such a worktree as detached.
+fn in_operation(common: &Path, name: &str) -> Result<Option<String>, WorkspaceError> {
+    let short = name.strip_prefix("refs/heads/").unwrap_or(name);
+    let mut dirs = admin_dirs(common)?;
+    dirs.push(common.to_path_buf());
+    for admin in dirs {
+        for (file, what) in [
+            ("rebase-merge/head-name", "a rebase"),
+            ("rebase-apply/head-name", "a rebase"),
+            ("BISECT_START", "a bisect"),
+        ] {
+            let Ok(text) = fs::read(admin.join(file)) else { continue };
+            let text = text.trim_ascii();
+            if text == name.as_bytes() || text == short.as_bytes() {
+                return Ok(Some(what.to_owned()));
+            }
+        }
+        let updates = fs::read(admin.join("rebase-merge/update-refs")).unwrap_or_default();
+        if updates.split(|b| *b == b'\n').any(|line| line == name.as_bytes()) {
+            return Ok(Some("a rebase that updates refs".to_owned()));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,301 @@
+//! Whose worktree a directory is: both links, and the stamp (W-2, W-31).
+//!
+//! Everything here reads files; no git command is asked, because git answers from a parent
+//! checkout where its own link is gone (F18), and half-made registrations can break it.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use freehold_kernel::Reason;
+use freehold_store::workspaces::{Place, WorkspaceError};
+
+use crate::error::{fail, io_fail, show};
+use crate::root::{At, check_root, open_place};
+
+/// The stamp's file in an administration directory; it survives a person's unlock.
+pub(crate) const STAMP: &str = "freehold";
+
+/// What git itself writes as the reason while it adds a worktree.
+const INITIALIZING: &str = "initializing";
+
+/// A worktree whose identity is proven.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Proof {
+    /// Its administration directory.
+    pub(crate) admin: PathBuf,
+    /// The common directory of its repository.
+    pub(crate) common: PathBuf,
+}
+
+/// Whether a registration is locked, and by whom (W-2, W-10).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// Not at all, by our stamp, or by git itself in the middle of our own making.
+    Ours,
+    /// By a person, or another tool: the reason that they gave.
+    Person(String),
+}
+
+/// Proves that the worktree at its place is the recorded one, both ways (W-31).
+pub(crate) fn prove(place: &Place) -> Result<Proof, WorkspaceError> {
+    check_root(&place.root)?;
+    match open_place(place)? {
+        At::Folder(_) => prove_at(place, &place.path),
+        At::Missing | At::Other(_) => Err(mismatch(place, "nothing is there".to_owned())),
+    }
+}
+
+/// The same for a worktree that a removal has moved: its links still name its own place.
+pub(crate) fn prove_at(place: &Place, at: &Path) -> Result<Proof, WorkspaceError> {
+    let common = common_dir(&place.repository)?;
+    let main = fs::canonicalize(&place.repository).ok();
+    if main.as_deref() == Some(at) || at == common {
+        return Err(fail(
+            Reason::NotManaged,
+            at,
+            "this is the repository's main checkout",
+            "Freehold never removes what it did not make; correct the row",
+        ));
+    }
+    let admin = linked_admin(place, at)?;
+    if admin.parent() != Some(common.join("worktrees").as_path()) {
+        return Err(mismatch(
+            place,
+            format!("its .git names {}, which is not in the recorded repository", show(&admin)),
+        ));
+    }
+    if !names_back(&admin, &place.path) {
+        return Err(mismatch(
+            place,
+            format!("its registration {} names another directory", show(&admin)),
+        ));
+    }
+    if !is_stamped(&admin, &place.stamp) {
+        return Err(mismatch(
+            place,
+            "its registration does not carry the recorded stamp".to_owned(),
+        ));
+    }
+    Ok(Proof { admin, common })
+}
+
+/// The administration directory that the `.git` file of a tree names.
+fn linked_admin(place: &Place, at: &Path) -> Result<PathBuf, WorkspaceError> {
+    let link = at.join(".git");
+    match fs::symlink_metadata(&link) {
+        Ok(found) if found.is_file() => {}
+        Ok(found) if found.is_dir() => {
+            return Err(mismatch(place, "it is a repository of its own".to_owned()));
+        }
+        Ok(_) => return Err(mismatch(place, "its .git is no plain file".to_owned())),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            let empty = fs::read_dir(at).is_ok_and(|mut entries| entries.next().is_none());
+            let what = if empty { "the folder is empty" } else { "it has no .git file" };
+            return Err(mismatch(place, format!("{what}, so it is no worktree")));
+        }
+        Err(e) => return Err(io_fail(&link, "cannot look at the worktree's link", &e)),
+    }
+    let target = read_link_file(&link)
+        .map_err(|e| io_fail(&link, "cannot read the worktree's link", &e))?
+        .ok_or_else(|| mismatch(place, "its .git file names nothing".to_owned()))?;
+    // Relative links are relative to its own place, wherever the tree lies at the moment.
+    let target = flat(&place.path.join(target));
+    fs::canonicalize(&target).map_err(|e| {
+        mismatch(place, format!("its .git names {}, which cannot be read: {e}", show(&target)))
+    })
+}
+
+fn mismatch(place: &Place, why: String) -> WorkspaceError {
+    fail(
+        Reason::IdentityMismatch,
+        &place.path,
+        format!("what is there is not the recorded worktree: {why}"),
+        "look at the path; move away what stands there, or have a person forget the resource",
+    )
+}
+
+/// The common git directory of a repository that is named by its work tree or git directory.
+pub(crate) fn common_dir(repository: &Path) -> Result<PathBuf, WorkspaceError> {
+    let gone = |e: &io::Error| {
+        fail(
+            Reason::Io,
+            repository,
+            format!("the repository cannot be read: {e}"),
+            "mount its disk, or put it back where it was",
+        )
+    };
+    if !repository.is_absolute() {
+        return Err(gone(&io::Error::other("its path is not absolute")));
+    }
+    let link = repository.join(".git");
+    let git_dir = match fs::metadata(&link) {
+        Ok(found) if found.is_dir() => link,
+        Ok(_) => match read_link_file(&link).map_err(|e| gone(&e))? {
+            Some(target) => repository.join(target),
+            None => return Err(gone(&io::Error::other("its .git file names nothing"))),
+        },
+        Err(e) if e.kind() == io::ErrorKind::NotFound => repository.to_path_buf(),
+        Err(e) => return Err(gone(&e)),
+    };
+    let common = match fs::read(git_dir.join("commondir")) {
+        Ok(text) => git_dir.join(as_path(&text)),
+        Err(_none) => git_dir,
+    };
+    let common = fs::canonicalize(&common).map_err(|e| gone(&e))?;
+    if common.join("objects").is_dir() && common.join("HEAD").exists() {
+        Ok(common)
+    } else {
+        Err(gone(&io::Error::other("there is no git repository")))
+    }
+}
+
+/// Whether an administration directory names this worktree.
+pub(crate) fn names_back(admin: &Path, path: &Path) -> bool {
+    registered_path(admin).is_some_and(|found| found == path)
+}
+
+/// The worktree that an administration directory names: links resolved where they can be.
+pub(crate) fn registered_path(admin: &Path) -> Option<PathBuf> {
+    let text = fs::read(admin.join("gitdir")).ok()?;
+    let named = as_path(&text);
+    if named.as_os_str().is_empty() {
+        return None;
+    }
+    let link = flat(&admin.join(named));
+    if link.file_name() != Some(".git".as_ref()) {
+        return None;
+    }
+    let path = link.parent()?;
+    Some(match (fs::canonicalize(path), path.parent().map(fs::canonicalize), path.file_name()) {
+        (Ok(real), _, _) => real,
+        (Err(_), Some(Ok(parent)), Some(name)) => parent.join(name),
+        (Err(_), _, _) => path.to_path_buf(),
+    })
+}
+
+/// Whether a registration carries this stamp: in its own file, or as the reason of its lock.
+pub(crate) fn is_stamped(admin: &Path, stamp: &str) -> bool {
+    let says = |name: &str| {
+        fs::read(admin.join(name)).is_ok_and(|text| text.trim_ascii_end() == stamp.as_bytes())
+    };
+    !stamp.is_empty() && (says(STAMP) || says("locked"))
+}
+
+/// Who locked a registration.
+pub(crate) fn held(admin: &Path, stamp: &str) -> Result<Held, WorkspaceError> {
+    let file = admin.join("locked");
+    match fs::read(&file) {
+        Ok(text) => {
+            let reason = String::from_utf8_lossy(text.trim_ascii()).into_owned();
+            // Git's own word in a registration that is ours: it was interrupted (F22).
+            let ours = reason == stamp || (reason == INITIALIZING && is_stamped(admin, stamp));
+            Ok(if ours { Held::Ours } else { Held::Person(reason) })
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Held::Ours),
+        Err(e) => Err(io_fail(&file, "cannot read the worktree's lock", &e)),
+    }
+}
+
+/// Refuses a registration that somebody else locked; their own words are passed on.
+pub(crate) fn refuse_foreign_lock(place: &Place, admin: &Path) -> Result<(), WorkspaceError> {
+    match held(admin, &place.stamp)? {
+        Held::Ours => Ok(()),
+        Held::Person(reason) => Err(fail(
+            Reason::LockedByPerson,
+            &place.path,
+            locked_text(&reason),
+            "whoever locked it runs `git worktree unlock` when it may go",
+        )),
+    }
+}
+
+/// A foreign lock in a sentence.
+pub(crate) fn locked_text(reason: &str) -> String {
+    if reason.is_empty() {
+        "the worktree is locked, without a reason".to_owned()
+    } else {
+        format!("the worktree is locked: {}", reason.escape_debug())
+    }
+}
+
+/// Registrations of a repository that have to do with a place.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Registered {
+    /// The one that is ours, by its stamp.
+    pub(crate) ours: Option<PathBuf>,
+    /// Others that name the same path without our stamp.
+    pub(crate) others: Vec<PathBuf>,
+}
+
+/// Looks through a repository's registrations for a place, by reading only.
+pub(crate) fn registered(place: &Place, common: &Path) -> Result<Registered, WorkspaceError> {
+    let mut found = Registered::default();
+    for admin in admin_dirs(common)? {
+        let named = registered_path(&admin);
+        let here = named.as_deref() == Some(place.path.as_path());
+        // A registration that git did not finish has no link yet; its stamp came first (W-2).
+        if is_stamped(&admin, &place.stamp) && (here || named.is_none()) {
+            found.ours = Some(admin);
+        } else if here {
+            found.others.push(admin);
+        }
+    }
+    Ok(found)
+}
+
+/// Every administration directory of a repository, in the order of their names.
+pub(crate) fn admin_dirs(common: &Path) -> Result<Vec<PathBuf>, WorkspaceError> {
+    let folder = common.join("worktrees");
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(io_fail(&folder, "cannot list the repository's worktrees", &e)),
+    };
+    let mut dirs = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|e| io_fail(&folder, "cannot list the worktrees", &e))?;
+        if entry.file_type().is_ok_and(|t| t.is_dir()) {
+            dirs.push(entry.path());
+        }
+    }
+    dirs.sort();
+    Ok(dirs)
+}
+
+/// Whether git was killed before it finished this registration (W-12).
+pub(crate) fn is_half_made(admin: &Path) -> bool {
+    let missing =
+        |name: &str| fs::read(admin.join(name)).map_or(true, |t| t.trim_ascii().is_empty());
+    let zero = fs::read(admin.join("HEAD"))
+        .is_ok_and(|t| !t.trim_ascii().is_empty() && t.trim_ascii().iter().all(|b| *b == b'0'));
+    missing("gitdir") || missing("commondir") || missing("HEAD") || zero
+}
+
+/// What a `.git` file names.
+pub(crate) fn read_link_file(link: &Path) -> io::Result<Option<PathBuf>> {
+    let text = fs::read(link)?;
+    Ok(text.strip_prefix(b"gitdir: ").map(as_path).filter(|p| !p.as_os_str().is_empty()))
+}
+
+/// A path as git writes it into a file: without the last line break.
+pub(crate) fn as_path(text: &[u8]) -> PathBuf {
+    let text = text.strip_suffix(b"\n").unwrap_or(text);
+    PathBuf::from(std::ffi::OsStr::from_bytes(text))
+}
+
+/// A path without `.` and `..`. Only used where the path is known to have no links before them.
+fn flat(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                out.pop();
+            }
+            Component::CurDir => {}
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => out.push(part),
+        }
+    }
+    out
+}

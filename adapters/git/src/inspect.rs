@@ -1,0 +1,288 @@
+//! Looking at a place without changing anything (W-31, W-33).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use freehold_kernel::{CommitId, Evidence, Found, Kind, Reason, Unsaved};
+use freehold_store::names::id_of;
+use freehold_store::workspaces::{Inspection, Place, WorkspaceError};
+
+use crate::error::{fail, show};
+use crate::identity::{
+    Held, Proof, common_dir, held, is_half_made, locked_text, prove, registered,
+};
+use crate::manifest::find_in_trash;
+use crate::process::Git;
+use crate::root::{At, check_root, open_place};
+use crate::tree::{self, Tree};
+use crate::unsaved::{self, Seen, Target};
+use crate::users::{Users, standing_in};
+
+/// How many processes are named.
+const NAMED: usize = 20;
+
+/// How a place stands.
+#[derive(Debug)]
+pub(crate) enum Standing {
+    /// The recorded worktree, proven.
+    Here(Proof),
+    /// Git was killed while it made it: no content, and a registration that is ours.
+    HalfMade(PathBuf),
+    /// No directory; the registration that is ours, if there is one.
+    Missing(Option<PathBuf>),
+    /// Whole in a removal's trash, and nothing that counts at its own path.
+    InTrash(PathBuf),
+}
+
+/// Finds out how a place stands.
+///
+/// # Errors
+/// [`Reason::IdentityMismatch`] and its like if something else is there; any other reason if it
+/// could not be looked at.
+pub(crate) fn standing(place: &Place) -> Result<Standing, WorkspaceError> {
+    check_root(&place.root)?;
+    let empty_or_missing = match open_place(place)? {
+        At::Folder(_) => match prove(place) {
+            Ok(proof) if is_half_made(&proof.admin) && is_empty(&place.path) => {
+                return Ok(Standing::HalfMade(proof.admin));
+            }
+            Ok(proof) => return Ok(Standing::Here(proof)),
+            Err(e) if fs::symlink_metadata(place.path.join(".git")).is_ok() => Err(e),
+            Err(e) => Ok(Some(e)),
+        },
+        At::Missing | At::Other(_) => Ok(None),
+    }?;
+    // Something without a `.git` that appeared after the worktree was moved does not hide that
+    // it was moved (F23).
+    if let Some(trash) = find_in_trash(place) {
+        return Ok(Standing::InTrash(trash));
+    }
+    let common = common_dir(&place.repository);
+    match empty_or_missing {
+        None => match common {
+            Ok(common) => Ok(Standing::Missing(registered(place, &common)?.ours)),
+            Err(e) => Err(e),
+        },
+        Some(mismatch) => {
+            let ours =
+                common.and_then(|common| registered(place, &common)).ok().and_then(|r| r.ours);
+            match ours {
+                Some(admin) if is_half_made(&admin) && is_empty(&place.path) => {
+                    Ok(Standing::HalfMade(admin))
+                }
+                Some(_) | None => Err(mismatch),
+            }
+        }
+    }
+}
+
+/// Whether a folder holds nothing but, perhaps, its link.
+fn is_empty(path: &Path) -> bool {
+    fs::read_dir(path).is_ok_and(|e| e.flatten().all(|e| e.file_name() == ".git"))
+}
+
+/// Everything about a worktree that is there.
+#[derive(Debug)]
+pub(crate) struct Survey {
+    /// What is unsaved.
+    pub(crate) seen: Seen,
+    /// What is in it.
+    pub(crate) tree: Tree,
+    /// What stands in the way, gravest first.
+    pub(crate) obstacles: Vec<(Reason, String)>,
+    /// What does not block and should be known.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Looks at a worktree whose identity is proven.
+pub(crate) fn survey(git: &Git, place: &Place, proof: &Proof) -> Survey {
+    let target = Target { git_dir: &proof.admin, tree: Some(&place.path), inside: Path::new("") };
+    let mut seen = unsaved::look(git, &target);
+    let tree = tree::read(&place.path);
+    for (path, why) in &tree.unseen {
+        seen.unsaved = seen.unsaved.with(Unsaved::UNKNOWN);
+        seen.details.push(format!("could not look into {}: {why}", show(path)));
+    }
+    let mut survey = Survey { seen, tree, obstacles: Vec::new(), notes: Vec::new() };
+    survey.lock(place, &proof.admin);
+    survey.nested();
+    survey.mounts(place);
+    // Last, because people come and go.
+    survey.users(place);
+    survey
+}
+
+impl Survey {
+    fn lock(&mut self, place: &Place, admin: &Path) {
+        match held(admin, &place.stamp) {
+            Ok(Held::Ours) => {}
+            Ok(Held::Person(reason)) => {
+                self.obstacles.push((Reason::LockedByPerson, locked_text(&reason)));
+            }
+            Err(e) => self.obstacles.push((e.reason, e.detail)),
+        }
+    }
+
+    fn nested(&mut self) {
+        for folder in self.tree.repositories() {
+            if !self.seen.submodules.contains(folder) {
+                let line = format!("another repository or worktree is in it: {}", show(folder));
+                self.obstacles.push((Reason::Nested, line));
+            }
+        }
+    }
+
+    fn mounts(&mut self, place: &Place) {
+        let here = tree::mounts_below(&place.path);
+        let mounts = self.tree.mounts.iter().map(|m| place.path.join(m)).chain(here);
+        let mut mounts: Vec<PathBuf> = mounts.collect();
+        mounts.sort();
+        mounts.dedup();
+        for mount in mounts {
+            let line = format!("something is mounted in it: {}", show(&mount));
+            self.obstacles.push((Reason::MountPoint, line));
+        }
+    }
+
+    fn users(&mut self, place: &Place) {
+        let users = standing_in(&place.path, &self.tree.inodes());
+        for (_, line) in users.inside.iter().take(NAMED) {
+            self.obstacles.push((Reason::InUse, line.clone()));
+        }
+        self.notes.extend(unseen_note(&users));
+    }
+
+    /// Refuses if anything stands in the way.
+    pub(crate) fn refuse(&self, place: &Place) -> Result<(), WorkspaceError> {
+        let Some((reason, _)) = self.obstacles.first() else { return Ok(()) };
+        let lines: Vec<&str> =
+            self.obstacles.iter().filter(|o| o.0 == *reason).map(|o| o.1.as_str()).collect();
+        Err(fail(*reason, &place.path, lines.join("; "), help(*reason)))
+    }
+}
+
+fn help(reason: Reason) -> &'static str {
+    match reason {
+        Reason::LockedByPerson => "whoever locked it runs `git worktree unlock` when it may go",
+        Reason::Nested => "move the other repository out of the worktree",
+        Reason::MountPoint => "unmount it first",
+        Reason::InUse => "end those processes, or wait until they leave",
+        _other => "look at the path; the step is tried again",
+    }
+}
+
+/// Processes that nobody may look into, as one line.
+fn unseen_note(users: &Users) -> Option<String> {
+    if users.unseen.is_empty() {
+        return None;
+    }
+    let named: Vec<String> = users.unseen.iter().take(NAMED).map(u32::to_string).collect();
+    Some(format!(
+        "{} processes of other users could not be looked into: {}",
+        users.unseen.len(),
+        named.join(", ")
+    ))
+}
+
+/// Looks at a place; what could not be seen is in the answer.
+pub(crate) fn inspect(git: &Git, place: &Place) -> Inspection {
+    match standing(place) {
+        Ok(Standing::Here(proof)) => here(survey(git, place, &proof)),
+        Ok(Standing::HalfMade(admin)) => {
+            let mut found = answer(Found::Here, Reason::None);
+            if !place.path.join(".git").exists() {
+                found.evidence.found = Found::Missing;
+            }
+            found.details.push("git was interrupted while it made this worktree".to_owned());
+            with_lock(found, place, Some(&admin))
+        }
+        Ok(Standing::Missing(ours)) => missing(git, place, ours.as_deref()),
+        Ok(Standing::InTrash(trash)) => {
+            let mut found = answer(Found::InTrash, Reason::None);
+            found.details.push(format!("it lies in the trash: {}", show(&trash)));
+            if fs::symlink_metadata(&place.path).is_ok() {
+                found.details.push("something was put at its path after it was moved".to_owned());
+            }
+            found
+        }
+        Err(e) => refused(e),
+    }
+}
+
+fn answer(found: Found, obstacle: Reason) -> Inspection {
+    Inspection {
+        evidence: Evidence { found, unsaved: Unsaved::NONE, obstacle, head: None },
+        head: String::new(),
+        details: Vec::new(),
+    }
+}
+
+fn commit(head: &str) -> Option<CommitId> {
+    (!head.is_empty()).then(|| CommitId(id_of(Kind::CommitId, head)))
+}
+
+fn here(survey: Survey) -> Inspection {
+    let mut found = answer(Found::Here, Reason::None);
+    found.evidence.unsaved = survey.seen.unsaved;
+    found.evidence.head = commit(&survey.seen.head);
+    found.evidence.obstacle = survey.obstacles.first().map_or(Reason::None, |o| o.0);
+    found.head = survey.seen.head;
+    found.details = survey.obstacles.into_iter().map(|o| o.1).collect();
+    found.details.extend(survey.seen.details);
+    found.details.extend(survey.notes);
+    found
+}
+
+/// No directory, under a root that is there. A lock that somebody set is looked for before
+/// anything concludes that it is gone: its disk may be elsewhere (W-31, F22).
+fn missing(git: &Git, place: &Place, ours: Option<&Path>) -> Inspection {
+    let mut found = with_lock(Inspection::missing(), place, ours);
+    if let Some(admin) = ours {
+        found.details.push(format!("its registration is still there: {}", show(admin)));
+        if !is_half_made(admin) {
+            let target = Target { git_dir: admin, tree: None, inside: Path::new("") };
+            let seen = unsaved::look(git, &target);
+            found.evidence.unsaved = seen.unsaved;
+            found.evidence.head = commit(&seen.head);
+            found.head = seen.head;
+            found.details.extend(seen.details);
+        }
+    }
+    found
+}
+
+fn with_lock(mut found: Inspection, place: &Place, ours: Option<&Path>) -> Inspection {
+    let others = common_dir(&place.repository)
+        .and_then(|common| registered(place, &common))
+        .map(|r| r.others)
+        .unwrap_or_default();
+    for admin in ours.into_iter().chain(others.iter().map(PathBuf::as_path)) {
+        match held(admin, &place.stamp) {
+            Ok(Held::Ours) => {}
+            Ok(Held::Person(reason)) => {
+                found.evidence.obstacle = Reason::LockedByPerson;
+                found.details.push(locked_text(&reason));
+            }
+            Err(e) => {
+                found.evidence.obstacle = e.reason;
+                found.details.push(e.detail);
+            }
+        }
+    }
+    for admin in others {
+        found.details.push(format!("another registration names this path: {}", show(&admin)));
+    }
+    found
+}
+
+fn refused(e: WorkspaceError) -> Inspection {
+    let found = match e.reason {
+        Reason::IdentityMismatch | Reason::OutsideRoot | Reason::NotManaged => Found::Mismatch,
+        _other => Found::Unknown,
+    };
+    let mut answer = answer(found, e.reason);
+    // What could not be looked at may hold anything.
+    answer.evidence.unsaved = Unsaved::UNKNOWN;
+    answer.details.push(e.detail);
+    answer
+}

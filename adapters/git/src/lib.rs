@@ -1,0 +1,174 @@
+//! Worktrees with real git: made, proven, salvaged and removed (W, C).
+//!
+//! The kernel decides; this crate does. It knows no task and no session: what it is handed is a
+//! place, and for a removal a warrant. Git is only ever run as a program with a closed
+//! environment, and only where the directory's identity is proven from its own files first.
+
+mod branch;
+mod error;
+mod identity;
+mod inspect;
+mod list;
+mod lock;
+mod make;
+mod manifest;
+mod process;
+mod purge;
+mod remove;
+mod root;
+pub mod salvage;
+mod tree;
+mod unsaved;
+mod users;
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use freehold_kernel::{Kind, PathId, Reason, Warrant};
+use freehold_store::names::{id_of, uuid_text};
+use freehold_store::workspaces::{
+    Inspection, Place, Plan, Pulse, Restored, RootPlace, StepDone, WorkspaceError, Workspaces,
+};
+
+pub use list::{Registration, list_registrations};
+pub use lock::PathLock;
+pub use root::leftovers;
+
+use crate::error::fail;
+use crate::process::Git;
+
+/// How long a lock is waited for before the answer is contested.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+
+/// The worktrees of this host, through the git program.
+#[derive(Clone, Debug)]
+pub struct GitWorkspaces {
+    git: Git,
+    lock_wait: Duration,
+}
+
+impl Default for GitWorkspaces {
+    fn default() -> GitWorkspaces {
+        GitWorkspaces::new()
+    }
+}
+
+impl GitWorkspaces {
+    /// With the git program that stands in `PATH`.
+    pub fn new() -> GitWorkspaces {
+        GitWorkspaces { git: Git::new(), lock_wait: LOCK_WAIT }
+    }
+
+    /// With this git program, and this limit for each of its commands.
+    #[must_use]
+    pub fn with_program(mut self, program: PathBuf, limit: Duration) -> GitWorkspaces {
+        self.git = Git::with(program, limit);
+        self
+    }
+
+    /// With another bound on waiting for the locks of W-12 and W-13.
+    #[must_use]
+    pub fn with_lock_wait(mut self, wait: Duration) -> GitWorkspaces {
+        self.lock_wait = wait;
+        self
+    }
+
+    /// Git, handing the path lock on to everything that it starts (W-13).
+    fn holding(&self, lock: &PathLock, place: &Place) -> Result<Git, WorkspaceError> {
+        lock.covers(place)?;
+        Ok(self.git.holding(lock.fd()))
+    }
+}
+
+impl Workspaces for GitWorkspaces {
+    type Lock = PathLock;
+
+    fn make_root(&self, root: &RootPlace) -> Result<RootPlace, WorkspaceError> {
+        root::make_root(root)
+    }
+
+    fn check_root(&self, root: &RootPlace) -> Result<(), WorkspaceError> {
+        root::check_root(root)
+    }
+
+    fn plan(&self, place: &Place, start: Option<&str>) -> Result<Plan, WorkspaceError> {
+        make::plan(&self.git, place, start)
+    }
+
+    fn lock(&self, place: &Place) -> Result<PathLock, WorkspaceError> {
+        lock::lock_path(place, self.lock_wait)
+    }
+
+    fn make(
+        &self,
+        lock: &PathLock,
+        place: &Place,
+        plan: &Plan,
+        pulse: Pulse<'_>,
+    ) -> Result<(), WorkspaceError> {
+        make::make(&self.holding(lock, place)?, place, plan, self.lock_wait, pulse)
+    }
+
+    fn verify(&self, place: &Place) -> Result<(), WorkspaceError> {
+        identity::prove(place).map(|_proof| ())
+    }
+
+    fn inspect(&self, place: &Place) -> Inspection {
+        inspect::inspect(&self.git, place)
+    }
+
+    fn step(
+        &self,
+        lock: &PathLock,
+        place: &Place,
+        warrant: Warrant,
+        limit: u64,
+        pulse: Pulse<'_>,
+    ) -> Result<StepDone, WorkspaceError> {
+        let git = self.holding(lock, place)?;
+        check_warrant(place, &warrant)?;
+        let removal = remove::Removal {
+            git: &git,
+            lock,
+            place,
+            id: &uuid_text(warrant.removal().0),
+            limit,
+            may_delete_branch: warrant.may_delete_branch(),
+            wait: self.lock_wait,
+        };
+        removal.take(warrant.step(), pulse)
+    }
+
+    fn restore(
+        &self,
+        lock: &PathLock,
+        place: &Place,
+        salvage_ref: &str,
+    ) -> Result<Restored, WorkspaceError> {
+        salvage::restore(&self.holding(lock, place)?, place, salvage_ref)
+    }
+}
+
+/// A warrant permits one step at one path of one root, on one identity (W-30). Without an
+/// identity it reaches a registration whose directory is gone, and no directory.
+fn check_warrant(place: &Place, warrant: &Warrant) -> Result<(), WorkspaceError> {
+    let path = place.path.to_str().map(|text| PathId(id_of(Kind::PathId, text)));
+    let directory = std::fs::symlink_metadata(&place.path).is_ok();
+    let identity = match warrant.identity() {
+        Some(identity) => identity == place.worktree_id(),
+        None => !directory,
+    };
+    if warrant.root() == place.root.id && path == Some(warrant.path()) && identity {
+        return Ok(());
+    }
+    Err(fail(
+        Reason::IdentityMismatch,
+        &place.path,
+        "the permission is for another worktree than the one that was handed over",
+        "this is a fault of the caller: the row's texts and its ids do not belong together",
+    ))
+}

@@ -1,0 +1,302 @@
+//! What a removal is about to rename, so that what was renamed can be compared with it (W-35).
+//!
+//! One line of text per entry: kind, size, mtime, ctime, inode, mode, content, path. The content
+//! is a digest for files that are in no commit, the target for links, and `-` otherwise; a path
+//! is percent-encoded. The first two lines are the stamp and the place, by which an inspection
+//! finds a worktree that a removal moved and did not record.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{self, File};
+use std::io::{self, Read, Write as _};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use freehold_store::workspaces::{Place, RootPlace, WorkspaceError};
+use sha2::{Digest, Sha256};
+
+use crate::error::{io_fail, show};
+use crate::root::{book, component, make_folders, manifest_path, trash_path, write_whole};
+use crate::tree::{Entry, Tree, What};
+
+/// Files larger than this are compared by their times alone.
+const HASHED: u64 = 64 << 20;
+
+/// How many differences are named.
+const NAMED: usize = 10;
+
+/// The suffix of a manifest whose trash is being unlinked: it is whole no more (D-20).
+const PURGING: &str = "purging";
+
+/// A manifest, read back.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Manifest {
+    stamp: String,
+    entries: BTreeMap<PathBuf, Record>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Record {
+    what: char,
+    size: u64,
+    mtime: i128,
+    ctime: i128,
+    inode: u64,
+    mode: u32,
+    content: String,
+}
+
+fn letter(what: What) -> char {
+    match what {
+        What::File => 'f',
+        What::Folder => 'd',
+        What::Link => 'l',
+        What::Other => 'o',
+    }
+}
+
+fn record(top: &Path, entry: &Entry, hashed: bool) -> io::Result<Record> {
+    let path = top.join(&entry.path);
+    let content = match entry.what {
+        What::File if hashed && entry.size <= HASHED => digest(&path)?,
+        What::Link => encode(fs::read_link(&path)?.as_os_str().as_bytes()),
+        What::File | What::Folder | What::Other => "-".to_owned(),
+    };
+    Ok(Record {
+        what: letter(entry.what),
+        size: entry.size,
+        mtime: entry.mtime,
+        ctime: entry.ctime,
+        inode: entry.inode.1,
+        mode: entry.mode,
+        content,
+    })
+}
+
+fn digest(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut hash = Sha256::new();
+    let mut buffer = [0u8; 65536];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => break,
+            n => hash.update(&buffer[..n]),
+        }
+    }
+    let bytes: [u8; 32] = hash.finalize().into();
+    Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
+}
+
+/// Writes the manifest of a tree; `unsaved` are the paths whose content is in no commit.
+pub(crate) fn write(
+    place: &Place,
+    removal: &str,
+    tree: &Tree,
+    unsaved: &[PathBuf],
+) -> Result<(), WorkspaceError> {
+    let file = manifest_path(&place.root, removal);
+    make_folders(&place.root.path, &book(&place.root).join("manifests"))?;
+    let unsaved: HashSet<&Path> = unsaved.iter().map(PathBuf::as_path).collect();
+    let mut text = Vec::new();
+    let cannot = |e: io::Error| io_fail(&file, "cannot write the removal's manifest", &e);
+    writeln!(text, "{}", encode(place.stamp.as_bytes())).map_err(cannot)?;
+    writeln!(text, "{}", encode(place.path.as_os_str().as_bytes())).map_err(cannot)?;
+    for entry in &tree.entries {
+        let hashed = entry.path.ancestors().any(|a| unsaved.contains(a));
+        let r = record(&place.path, entry, hashed).map_err(|e| {
+            io_fail(&place.path.join(&entry.path), "cannot read what is to be removed", &e)
+        })?;
+        writeln!(
+            text,
+            "{} {} {} {} {} {:o} {} {}",
+            r.what,
+            r.size,
+            r.mtime,
+            r.ctime,
+            r.inode,
+            r.mode,
+            r.content,
+            encode(entry.path.as_os_str().as_bytes())
+        )
+        .map_err(cannot)?;
+    }
+    write_whole(&file, &text)
+}
+
+/// Reads a removal's manifest, if it is there.
+pub(crate) fn read(root: &RootPlace, removal: &str) -> Result<Option<Manifest>, WorkspaceError> {
+    let file = manifest_path(root, removal);
+    match fs::read(&file) {
+        Ok(text) => Ok(parse(&text)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(io_fail(&file, "cannot read the removal's manifest", &e)),
+    }
+}
+
+fn parse(text: &[u8]) -> Option<Manifest> {
+    let text = std::str::from_utf8(text).ok()?;
+    let mut lines = text.lines();
+    let stamp = String::from_utf8(decode(lines.next()?)?).ok()?;
+    lines.next()?;
+    let mut entries = BTreeMap::new();
+    for line in lines {
+        let mut fields = line.split(' ');
+        let record = Record {
+            what: fields.next()?.chars().next()?,
+            size: fields.next()?.parse().ok()?,
+            mtime: fields.next()?.parse().ok()?,
+            ctime: fields.next()?.parse().ok()?,
+            inode: fields.next()?.parse().ok()?,
+            mode: u32::from_str_radix(fields.next()?, 8).ok()?,
+            content: fields.next()?.to_owned(),
+        };
+        let path = std::ffi::OsString::from_vec(decode(fields.next()?)?);
+        entries.insert(PathBuf::from(path), record);
+    }
+    Some(Manifest { stamp, entries })
+}
+
+impl Manifest {
+    /// What differs between the manifest and a tree that lies at `top` now: entries, sizes,
+    /// times, and the content of what differs in those.
+    pub(crate) fn differences(&self, top: &Path, tree: &Tree) -> Vec<String> {
+        let mut found: Vec<String> =
+            tree.unseen.iter().map(|(p, e)| format!("{} cannot be read: {e}", show(p))).collect();
+        let mut left: HashSet<&PathBuf> = self.entries.keys().collect();
+        for entry in &tree.entries {
+            left.remove(&entry.path);
+            let differs = match self.entries.get(&entry.path) {
+                None => Some("is new"),
+                Some(was) if was.is_same(top, entry) => None,
+                Some(_) => Some("changed"),
+            };
+            if let Some(how) = differs {
+                found.push(format!("{} {how}", show(&entry.path)));
+            }
+        }
+        found.extend(left.into_iter().map(|p| format!("{} is gone", show(p))));
+        found.sort();
+        if found.len() > NAMED {
+            let more = found.len() - NAMED;
+            found.truncate(NAMED);
+            found.push(format!("and {more} more"));
+        }
+        found
+    }
+}
+
+impl Record {
+    fn is_same(&self, top: &Path, entry: &Entry) -> bool {
+        if self.what != letter(entry.what) || self.mode != entry.mode {
+            return false;
+        }
+        match entry.what {
+            // Its entries are compared one by one; a socket or pipe has no content.
+            What::Folder | What::Other => true,
+            What::Link => record(top, entry, false).is_ok_and(|now| now.content == self.content),
+            What::File => {
+                let untouched = self.size == entry.size
+                    && self.mtime == entry.mtime
+                    && self.ctime == entry.ctime
+                    && self.inode == entry.inode.1;
+                untouched
+                    || (self.content != "-"
+                        && record(top, entry, true).is_ok_and(|now| now.content == self.content))
+            }
+        }
+    }
+}
+
+fn purging_path(root: &RootPlace, removal: &str) -> PathBuf {
+    manifest_path(root, removal).with_extension(PURGING)
+}
+
+/// Whether a removal's trash is being unlinked, and so is not whole any more.
+pub(crate) fn is_purging(root: &RootPlace, removal: &str) -> bool {
+    purging_path(root, removal).exists()
+}
+
+/// Marks the trash as not whole, before the first unlink.
+pub(crate) fn begin_purge(root: &RootPlace, removal: &str) -> Result<(), WorkspaceError> {
+    let (from, to) = (manifest_path(root, removal), purging_path(root, removal));
+    match fs::rename(&from, &to) {
+        Ok(()) => Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            make_folders(&root.path, &book(root).join("manifests"))?;
+            write_whole(&to, b"")
+        }
+        Err(e) => Err(io_fail(&from, "cannot mark the trash", &e)),
+    }
+}
+
+/// Forgets a removal's manifest.
+pub(crate) fn forget(root: &RootPlace, removal: &str) -> Result<(), WorkspaceError> {
+    for file in [manifest_path(root, removal), purging_path(root, removal)] {
+        match fs::remove_file(&file) {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(io_fail(&file, "cannot remove the removal's manifest", &e)),
+        }
+    }
+    Ok(())
+}
+
+/// The trash in which a worktree lies whole, if a removal moved it and did not record it.
+pub(crate) fn find_in_trash(place: &Place) -> Option<PathBuf> {
+    let folder = book(&place.root).join("manifests");
+    let stamp = encode(place.stamp.as_bytes());
+    for entry in fs::read_dir(folder).ok()?.flatten() {
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        let Ok(text) = fs::read(entry.path()) else { continue };
+        let ours = text.split(|b| *b == b'\n').next() == Some(stamp.as_bytes());
+        if !ours || component(name) != name || name.ends_with(PURGING) {
+            continue;
+        }
+        let Ok(trash) = trash_path(place, name) else { continue };
+        if fs::symlink_metadata(&trash).is_ok() {
+            return Some(trash);
+        }
+    }
+    None
+}
+
+/// Percent-encoding of everything but plain printable text without spaces.
+fn encode(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for byte in bytes {
+        if byte.is_ascii_graphic() && *byte != b'%' {
+            out.push(char::from(*byte));
+        } else {
+            out.push_str(&format!("%{byte:02x}"));
+        }
+    }
+    out
+}
+
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        if *first == b'%' {
+            let digits = std::str::from_utf8(tail.get(..2)?).ok()?;
+            out.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &tail[2..];
+        } else {
+            out.push(*first);
+            rest = tail;
+        }
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_name_survives() {
+        let name = b"a b%\n\xff\x00".to_vec();
+        assert_eq!(decode(&encode(&name)), Some(name));
+        assert!(!encode(b"a b\n").contains([' ', '\n']));
+    }
+}

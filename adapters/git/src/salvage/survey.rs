@@ -1,0 +1,597 @@
+//! Looking at a worktree: what of it is unsaved (W-33), what an entry would hold, and how large
+//! it would be. Changes nothing, and runs none of the user's filters: a tracked file is unchanged
+//! if git's own stat data says so, or if its very bytes are the object that the index names, or
+//! if git says so after its own conversions (line ends).
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::path::Path;
+
+use freehold_kernel::{Reason, Unsaved};
+use freehold_store::workspaces::WorkspaceError;
+
+use super::admin::{self, AdminFile};
+use super::hash::Format;
+use super::index::{Entry, Index, IndexStat};
+use super::manifest::{At, Class, FileLine, IndexLine, Kind, Manifest, RemovedLine};
+use super::reach::{self, Reach};
+use super::scan::{Seen, Sign, Walk, changing, open_file, read_link};
+use super::seat::{Beat, Seat};
+use super::store::Scratch;
+use crate::error::{fail, os_fail, show_bytes};
+
+/// Part of the name of a file that a restore has not finished writing.
+pub(crate) const PART: &[u8] = b".freehold-restoring-";
+
+/// What was found.
+pub(crate) struct Survey {
+    /// The list, as far as it is known before anything is written.
+    pub(crate) manifest: Manifest,
+    /// The index file as it is; none if there is none.
+    pub(crate) index_raw: Option<Vec<u8>>,
+    /// The same without caches, and whole if it was split.
+    pub(crate) index_plain: Vec<u8>,
+    /// The walk.
+    pub(crate) seen: Vec<Seen>,
+    /// The administration directory.
+    pub(crate) admin: Vec<AdminFile>,
+    /// Commits and other objects that only this worktree reaches.
+    pub(crate) reach: Reach,
+    /// The base's tree; empty for an unborn branch.
+    pub(crate) base_tree: String,
+    /// The base's own bytes.
+    pub(crate) base_commit: Vec<u8>,
+    /// Bytes of the base's files, if all of them are there.
+    pub(crate) base_size: Option<u64>,
+    /// Bytes of files that are as git left them but not as their objects are (line ends, LFS).
+    pub(crate) converted: u64,
+    /// Which kind of unsaved work each path is.
+    pub(crate) dirty: BTreeMap<Vec<u8>, Unsaved>,
+}
+
+impl Survey {
+    /// Looks at the worktree.
+    ///
+    /// # Errors
+    /// For whatever cannot be looked at: it counts as unsaved, and cannot be kept.
+    pub(crate) fn take(
+        seat: &Seat<'_>,
+        scratch: &Scratch<'_>,
+        beat: &mut Beat<'_>,
+    ) -> Result<Survey, WorkspaceError> {
+        let index_raw = seat.admin_file("index")?;
+        let index_time = admin::index_time(seat)?;
+        let (index, index_plain) = read_index(seat, scratch, index_raw.as_deref(), beat)?;
+        let head = seat.ask_if(&["symbolic-ref", "--quiet", "HEAD"], beat)?.unwrap_or_default();
+        let base = seat.ask_if(&["rev-parse", "--quiet", "--verify", "HEAD^{commit}"], beat)?;
+        if head.is_empty() && base.is_none() {
+            return Err(fail(
+                Reason::Io,
+                &seat.work,
+                "the worktree's head names no commit and no branch",
+                "run `git fsck` in the repository",
+            ));
+        }
+        let base = base.unwrap_or_default();
+        let (base_tree, base_commit, base_files) = base_of(seat, &base, beat)?;
+
+        let gitlinks: Vec<Vec<u8>> =
+            index.entries.iter().filter(|e| e.is_gitlink()).map(|e| e.path.clone()).collect();
+        let walk = Walk { top: &seat.top, at: &seat.work, gitlinks: &gitlinks, is_work_tree: true };
+        let seen = walk.run(beat)?;
+        let admin = admin::scan(seat, beat)?;
+
+        let blobs: BTreeSet<String> = index
+            .entries
+            .iter()
+            .filter(|e| !e.is_gitlink())
+            .map(|e| e.oid.clone())
+            .chain(base_files.values().filter(|(m, _o)| *m != 0o160_000).map(|(_m, o)| o.clone()))
+            .collect();
+        let sizes = reach::sizes(seat, &blobs, beat)?;
+
+        let mut survey = Survey {
+            manifest: Manifest {
+                object_format: seat.format.name().to_owned(),
+                base,
+                head,
+                worktree: bytes_of(&seat.work),
+                refs: admin::private_refs(seat, beat)?,
+                ..Manifest::default()
+            },
+            index_raw,
+            index_plain,
+            seen,
+            admin,
+            reach: Reach::default(),
+            base_tree,
+            base_commit,
+            base_size: base_size(&base_files, &sizes),
+            converted: 0,
+            dirty: BTreeMap::new(),
+        };
+        let staged = survey.staged(&index, &base_files);
+        let missing = staged.iter().find(|(_path, oid)| !sizes.contains_key(*oid));
+        if let Some((path, oid)) = missing {
+            return Err(fail(
+                Reason::Io,
+                &seat.work,
+                format!("object {oid} of the staged {} is missing", show_bytes(path)),
+                "run `git fsck` in the repository; stage the file again if it is still there",
+            ));
+        }
+        let look = Look { seat, index_time, sizes: &sizes, modified: OnceCell::new() };
+        survey.files(&look, &index, &gitlinks, scratch, beat)?;
+        survey.privates(seat, beat)?;
+
+        let staged: BTreeSet<String> = staged.into_values().collect();
+        survey.size(seat, &staged, beat)?;
+        Ok(survey)
+    }
+
+    /// Records that a path is unsaved.
+    fn mark(&mut self, path: &[u8], kind: Unsaved) {
+        self.manifest.contents = self.manifest.contents.with(kind);
+        let known = self.dirty.entry(path.to_vec()).or_default();
+        *known = known.with(kind);
+    }
+
+    /// The index against the base. Returns the objects that only the index has, by path.
+    fn staged(
+        &mut self,
+        index: &Index,
+        base: &BTreeMap<Vec<u8>, (u32, String)>,
+    ) -> BTreeMap<Vec<u8>, String> {
+        let mut only = BTreeMap::new();
+        let mut paths = BTreeSet::new();
+        for e in &index.entries {
+            paths.insert(e.path.as_slice());
+            let was = base.get(&e.path);
+            let same = e.stage == 0
+                && !e.intent_to_add
+                && was.is_some_and(|(mode, oid)| *mode == e.mode && *oid == e.oid);
+            if !same {
+                self.mark(&e.path, Unsaved::TRACKED);
+                if !e.is_gitlink() {
+                    only.insert(joined_stage(e), e.oid.clone());
+                }
+            }
+            self.manifest.index.push(IndexLine {
+                path: e.path.clone(),
+                mode: e.mode,
+                oid: e.oid.clone(),
+                stage: e.stage,
+                assume_unchanged: e.assume_unchanged,
+                skip_worktree: e.skip_worktree,
+                intent_to_add: e.intent_to_add,
+                base: (!same).then(|| was.cloned().unwrap_or_default()),
+            });
+        }
+        for (path, (mode, oid)) in base {
+            if !paths.contains(path.as_slice()) {
+                self.mark(path, Unsaved::TRACKED);
+                self.manifest.removed.push(RemovedLine {
+                    path: path.clone(),
+                    mode: *mode,
+                    oid: oid.clone(),
+                });
+            }
+        }
+        only
+    }
+
+    /// The work tree against the index, and everything that the index does not have.
+    fn files(
+        &mut self,
+        look: &Look<'_>,
+        index: &Index,
+        gitlinks: &[Vec<u8>],
+        scratch: &Scratch<'_>,
+        beat: &mut Beat<'_>,
+    ) -> Result<(), WorkspaceError> {
+        let mut tracked: BTreeMap<&[u8], &Entry> = BTreeMap::new();
+        let mut folders: BTreeSet<&[u8]> = BTreeSet::new();
+        for e in &index.entries {
+            // In a conflict any stage will do: the file is kept whatever it is.
+            tracked.entry(&e.path).or_insert(e);
+            folders.extend(above(&e.path));
+        }
+        let seen = std::mem::take(&mut self.seen);
+        let occupied: BTreeSet<&[u8]> = seen.iter().flat_map(|s| above(&s.path)).collect();
+        let untracked = untracked(look.seat, scratch, &self.index_plain, beat)?;
+        let mut present = BTreeSet::new();
+        for s in &seen {
+            beat.tick()?;
+            present.insert(s.path.as_slice());
+            if super::scan::split(&s.path).1.starts_with(PART) {
+                continue;
+            }
+            let in_submodule =
+                gitlinks.iter().any(|g| s.path != *g && super::scan::is_in(&s.path, g));
+            let entry = tracked.get(s.path.as_slice()).copied().filter(|e| fits(e, s.kind));
+            if let Some(entry) = entry {
+                self.tracked(look, entry, s, beat)?;
+                continue;
+            }
+            let class = if in_submodule {
+                Class::Submodule
+            } else if s.kind == Kind::Dir {
+                if folders.contains(s.path.as_slice()) { Class::Tracked } else { Class::Untracked }
+            } else if untracked.contains(&s.path) {
+                Class::Untracked
+            } else {
+                Class::Ignored
+            };
+            // A folder counts only if nothing in it does.
+            let unsaved = s.kind != Kind::Dir
+                || (class == Class::Untracked && !occupied.contains(s.path.as_slice()));
+            let at = match (s.kind, class) {
+                (Kind::Dir | Kind::Special | Kind::Absent, _) => At::Nowhere,
+                (_, Class::Ignored) => At::Tree("ignored"),
+                (_, Class::Submodule) => At::Tree("submodule"),
+                (_, Class::Tracked | Class::Untracked) => At::Tree("worktree"),
+            };
+            if unsaved {
+                self.mark(&s.path, kind_of(class));
+            }
+            if s.kind == Kind::Special {
+                self.manifest.notes.push(format!(
+                    "{} is a socket, pipe or device; its content is not kept",
+                    show_bytes(&s.path)
+                ));
+            }
+            self.manifest.files.push(FileLine { class, at, unsaved, ..file_line(s) });
+        }
+        for (path, e) in &tracked {
+            let gone = !present.contains(path)
+                || !seen
+                    .binary_search_by(|s| s.path.as_slice().cmp(path))
+                    .is_ok_and(|n| fits(e, seen[n].kind));
+            if gone {
+                let unsaved = !e.skip_worktree;
+                if unsaved {
+                    let kind = if e.assume_unchanged { Unsaved::HIDDEN } else { Unsaved::TRACKED };
+                    self.mark(path, kind);
+                }
+                // Something else may stand at the path; then its own line follows the deletion.
+                self.manifest.files.push(FileLine {
+                    path: path.to_vec(),
+                    kind: Kind::Absent,
+                    class: Class::Tracked,
+                    perm: 0,
+                    size: 0,
+                    mtime: 0,
+                    oid: String::new(),
+                    at: At::Nowhere,
+                    unsaved,
+                });
+            }
+        }
+        self.seen = seen;
+        Ok(())
+    }
+
+    /// One tracked path that is there.
+    fn tracked(
+        &mut self,
+        look: &Look<'_>,
+        entry: &Entry,
+        s: &Seen,
+        beat: &mut Beat<'_>,
+    ) -> Result<(), WorkspaceError> {
+        let line = FileLine { class: Class::Tracked, ..file_line(s) };
+        if s.kind == Kind::Dir {
+            self.manifest.files.push(line);
+            return Ok(());
+        }
+        let (oid, state) = look.state(entry, s, beat)?;
+        let (at, unsaved) = match state {
+            State::Same => (At::Index, false),
+            State::Converted => {
+                self.converted += s.sign.size;
+                (At::Tree("worktree"), false)
+            }
+            State::Changed => (At::Tree("worktree"), true),
+        };
+        if unsaved {
+            let hidden = entry.assume_unchanged || entry.skip_worktree;
+            self.mark(&s.path, if hidden { Unsaved::HIDDEN } else { Unsaved::TRACKED });
+        }
+        self.manifest.files.push(FileLine { oid, at, unsaved, ..line });
+        Ok(())
+    }
+
+    /// State that only the administration directory has, and what it reaches.
+    fn privates(&mut self, seat: &Seat<'_>, beat: &mut Beat<'_>) -> Result<(), WorkspaceError> {
+        let mut roots: BTreeSet<String> =
+            self.manifest.refs.iter().map(|(_name, oid)| oid.clone()).collect();
+        if self.manifest.head.is_empty() {
+            roots.insert(self.manifest.base.clone());
+        }
+        for file in &self.admin {
+            self.manifest.contents = self.manifest.contents.with(file.kind);
+            roots.extend(file.names.iter().cloned());
+        }
+        if !self.manifest.refs.is_empty() {
+            self.manifest.contents = self.manifest.contents.with(Unsaved::PRIVATE);
+        }
+        self.reach = reach::reach(seat, &roots, beat)?;
+        if !self.reach.commits.is_empty() {
+            self.manifest.contents = self.manifest.contents.with(Unsaved::COMMITS);
+        }
+        let names = |list: &[reach::Object]| list.iter().map(|o| o.oid.clone()).collect();
+        self.manifest.commits = names(&self.reach.commits);
+        self.manifest.tags = names(&self.reach.tags);
+        self.manifest.objects = self.reach.objects.iter().map(|(oid, _k)| oid.clone()).collect();
+        Ok(())
+    }
+
+    /// Adds up what an entry would hold of unsaved work (W-34).
+    fn size(
+        &mut self,
+        seat: &Seat<'_>,
+        staged: &BTreeSet<String>,
+        beat: &mut Beat<'_>,
+    ) -> Result<(), WorkspaceError> {
+        let objects: BTreeSet<String> = self.reach.parts.union(staged).cloned().collect();
+        let objects = reach::sizes(seat, &objects, beat)?;
+        let files = self.manifest.files.iter().filter(|f| f.unsaved).map(|f| f.size);
+        let admin = self.admin.iter().map(|a| a.seen.sign.size);
+        let raw = self.reach.commits.iter().chain(&self.reach.tags).map(|o| o.bytes.len() as u64);
+        self.manifest.size =
+            objects.values().map(|(_kind, size)| *size).chain(files).chain(admin).chain(raw).sum();
+        Ok(())
+    }
+}
+
+/// What deciding about a tracked file needs.
+struct Look<'a> {
+    seat: &'a Seat<'a>,
+    index_time: (i64, i64),
+    sizes: &'a BTreeMap<String, (String, u64)>,
+    /// What git takes for changed, asked once if it matters.
+    modified: OnceCell<BTreeSet<Vec<u8>>>,
+}
+
+/// How a tracked file stands to its object.
+enum State {
+    /// Its bytes are the object's.
+    Same,
+    /// Git takes it for unchanged, but its bytes are not the object's.
+    Converted,
+    /// It is changed.
+    Changed,
+}
+
+impl Look<'_> {
+    fn state(
+        &self,
+        entry: &Entry,
+        s: &Seen,
+        beat: &mut Beat<'_>,
+    ) -> Result<(String, State), WorkspaceError> {
+        let mode_same =
+            s.kind != Kind::File || (s.sign.mode & 0o100 != 0) == (entry.mode & 0o100 != 0);
+        let known = entry.stage == 0 && !entry.intent_to_add && mode_same;
+        if known && is_unchanged(&entry.stat, &s.sign, self.index_time) {
+            let size = self.sizes.get(&entry.oid).map(|(_kind, size)| *size);
+            let same = s.kind == Kind::Link || size.is_none_or(|size| size == s.sign.size);
+            return Ok(if same {
+                (entry.oid.clone(), State::Same)
+            } else {
+                (hash_of(self.seat, s)?, State::Converted)
+            });
+        }
+        let oid = hash_of(self.seat, s)?;
+        if known && oid == entry.oid {
+            return Ok((oid, State::Same));
+        }
+        // Other bytes, but git may call them unchanged: line ends, for one. Where bits hide the
+        // file git would say so of anything, so there it is not asked.
+        let hidden = entry.assume_unchanged || entry.skip_worktree;
+        let converted = known
+            && !hidden
+            && s.kind == Kind::File
+            && entry.mode & 0o170_000 == 0o100_000
+            && !self.modified(beat)?.contains(&s.path);
+        Ok((oid, if converted { State::Converted } else { State::Changed }))
+    }
+
+    /// Tracked files that git takes for changed, without the user's filter programs (W-32): what
+    /// only such a program could call unchanged counts as changed.
+    fn modified(&self, beat: &mut Beat<'_>) -> Result<&BTreeSet<Vec<u8>>, WorkspaceError> {
+        if let Some(known) = self.modified.get() {
+            return Ok(known);
+        }
+        let pattern = r"^filter\..*\.(clean|process|required)$";
+        let args = ["config", "-z", "--name-only", "--get-regexp", pattern];
+        let filters = self.seat.ask_if(&args, beat)?.unwrap_or_default();
+        let mut env = Vec::new();
+        for name in filters.split('\0').filter(|name| !name.is_empty()) {
+            let value = if name.ends_with(".required") { "false" } else { "" };
+            let n = env.len() / 2;
+            env.push((format!("GIT_CONFIG_KEY_{n}"), name.to_owned()));
+            env.push((format!("GIT_CONFIG_VALUE_{n}"), value.to_owned()));
+        }
+        env.push(("GIT_CONFIG_COUNT".to_owned(), (env.len() / 2).to_string()));
+        let env: Vec<(&str, &OsStr)> =
+            env.iter().map(|(name, value)| (name.as_str(), value.as_ref())).collect();
+        // The user's own index, read only: its time tells git which entries not to trust.
+        let args = ["diff-files", "-z", "--name-only", "--ignore-submodules=all"];
+        let listed = self.seat.ask(&args, b"", &env, beat)?;
+        let found =
+            listed.split(|b| *b == 0).filter(|p| !p.is_empty()).map(<[u8]>::to_vec).collect();
+        Ok(self.modified.get_or_init(|| found))
+    }
+}
+
+/// Whether git's memory of a file proves it unchanged: nothing differs, and the file is older
+/// than the index, so that a change in the same instant cannot hide.
+fn is_unchanged(known: &IndexStat, sign: &Sign, index_time: (i64, i64)) -> bool {
+    let same = |known: (u32, u32), now: (i64, i64)| {
+        i64::from(known.0) == now.0 && i64::from(known.1) == now.1
+    };
+    let low = |n: u64| u32::try_from(n & 0xffff_ffff).unwrap_or(0);
+    same(known.mtime, sign.mtime)
+        && same(known.ctime, sign.ctime)
+        && known.ino == low(sign.ino)
+        && known.size == low(sign.size)
+        && sign.mtime < index_time
+}
+
+/// The name of a file's or link's bytes as they are now.
+pub(crate) fn hash_of(seat: &Seat<'_>, s: &Seen) -> Result<String, WorkspaceError> {
+    let at = || seat.work.join(<OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(&s.path));
+    hash_at(&seat.top, seat.format, s)
+        .map_err(|e| match e {
+            rustix::io::Errno::NOENT | rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR => {
+                changing(&at(), "it was replaced while it was read")
+            }
+            e => os_fail(&at(), "cannot read the file", e),
+        })?
+        .ok_or_else(|| changing(&at(), "its size changed while it was read"))
+}
+
+/// The same below any opened folder; none if its size is not what was seen.
+pub(crate) fn hash_at(
+    top: &std::os::fd::OwnedFd,
+    format: Format,
+    s: &Seen,
+) -> Result<Option<String>, rustix::io::Errno> {
+    if s.kind == Kind::Link {
+        return Ok(Some(format.blob(&read_link(top, &s.path)?)));
+    }
+    let file = open_file(top, &s.path)?;
+    format
+        .blob_of(file, s.sign.size)
+        .map_err(|e| rustix::io::Errno::from_io_error(&e).unwrap_or(rustix::io::Errno::IO))
+}
+
+/// The index, whole. A split or sparse one is put together by git, in a scratch of ours.
+fn read_index(
+    seat: &Seat<'_>,
+    scratch: &Scratch<'_>,
+    raw: Option<&[u8]>,
+    beat: &mut Beat<'_>,
+) -> Result<(Index, Vec<u8>), WorkspaceError> {
+    let wrong = |why: String| {
+        fail(
+            Reason::Io,
+            &seat.admin.join("index"),
+            format!("the index cannot be read: {why}"),
+            "look at it with `git ls-files --stage`; `git read-tree HEAD` makes a new one",
+        )
+    };
+    let Some(raw) = raw else {
+        return Ok((Index::default(), Index::empty_bytes(seat.format)));
+    };
+    let index = Index::parse(raw, seat.format).map_err(wrong)?;
+    if !index.is_split && !index.is_sparse {
+        let plain = index.plain(raw, seat.format);
+        return Ok((index, plain));
+    }
+    let whole = scratch.whole_index(seat, raw, beat)?;
+    let index = Index::parse(&whole, seat.format).map_err(wrong)?;
+    let plain = index.plain(&whole, seat.format);
+    Ok((index, plain))
+}
+
+/// The base's tree, its own bytes, and its files.
+#[allow(clippy::type_complexity)]
+fn base_of(
+    seat: &Seat<'_>,
+    base: &str,
+    beat: &mut Beat<'_>,
+) -> Result<(String, Vec<u8>, BTreeMap<Vec<u8>, (u32, String)>), WorkspaceError> {
+    if base.is_empty() {
+        return Ok(Default::default());
+    }
+    let commit = seat.ask(&["cat-file", "commit", base], b"", &[], beat)?;
+    let tree = reach::header(&commit, "tree").unwrap_or_default();
+    let listed = seat.ask(&["ls-tree", "-r", "-z", "--full-tree", base], b"", &[], beat)?;
+    let files = listed
+        .split(|b| *b == 0)
+        .filter_map(|line| {
+            let tab = line.iter().position(|b| *b == b'\t')?;
+            let mut words = std::str::from_utf8(&line[..tab]).ok()?.split(' ');
+            let mode = u32::from_str_radix(words.next()?, 8).ok()?;
+            let oid = words.nth(1)?.to_owned();
+            Some((line[tab + 1..].to_vec(), (mode, oid)))
+        })
+        .collect();
+    Ok((tree, commit, files))
+}
+
+fn base_size(
+    files: &BTreeMap<Vec<u8>, (u32, String)>,
+    sizes: &BTreeMap<String, (String, u64)>,
+) -> Option<u64> {
+    let blobs: BTreeSet<&String> =
+        files.values().filter(|(mode, _oid)| *mode != 0o160_000).map(|(_mode, oid)| oid).collect();
+    blobs.into_iter().map(|oid| sizes.get(oid).map(|(_kind, size)| *size)).sum()
+}
+
+/// What git takes for untracked and not ignored. Asked with a copy of the index.
+fn untracked(
+    seat: &Seat<'_>,
+    scratch: &Scratch<'_>,
+    plain: &[u8],
+    beat: &mut Beat<'_>,
+) -> Result<BTreeSet<Vec<u8>>, WorkspaceError> {
+    let copy = scratch.write("index", plain)?;
+    let env: &[(&str, &OsStr)] = &[("GIT_INDEX_FILE", copy.as_os_str())];
+    let args = ["ls-files", "-z", "--others", "--exclude-standard"];
+    let listed = seat.ask(&args, b"", env, beat)?;
+    Ok(listed.split(|b| *b == 0).filter(|p| !p.is_empty()).map(<[u8]>::to_vec).collect())
+}
+
+/// Whether what is there can be what the index means.
+fn fits(entry: &Entry, kind: Kind) -> bool {
+    match kind {
+        // A link in a file's place, or the other way round, is a change of the tracked path.
+        Kind::File | Kind::Link => !entry.is_gitlink(),
+        Kind::Dir => entry.is_gitlink(),
+        Kind::Special | Kind::Absent => false,
+    }
+}
+
+fn file_line(s: &Seen) -> FileLine {
+    FileLine {
+        path: s.path.clone(),
+        kind: s.kind,
+        class: Class::Untracked,
+        perm: s.sign.perm(),
+        size: s.sign.size,
+        mtime: s.sign.mtime_ns(),
+        oid: String::new(),
+        at: At::Nowhere,
+        unsaved: false,
+    }
+}
+
+fn kind_of(class: Class) -> Unsaved {
+    match class {
+        Class::Tracked => Unsaved::TRACKED,
+        Class::Untracked => Unsaved::UNTRACKED,
+        Class::Ignored => Unsaved::IGNORED,
+        Class::Submodule => Unsaved::SUBMODULE,
+    }
+}
+
+/// Every folder above a path.
+fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.iter().enumerate().filter(|(_n, b)| **b == b'/').map(|(n, _b)| &path[..n])
+}
+
+fn joined_stage(e: &Entry) -> Vec<u8> {
+    let mut path = e.path.clone();
+    path.push(0);
+    path.push(b'0' + e.stage);
+    path
+}
+
+fn bytes_of(path: &Path) -> Vec<u8> {
+    use std::os::unix::ffi::OsStrExt;
+    path.as_os_str().as_bytes().to_vec()
+}

@@ -1,0 +1,138 @@
+//! The private store (W-34): self-contained, private, readable with git alone, and replaced
+//! rather than added to.
+
+use super::*;
+
+fn dirty(rig: &Rig) {
+    write(&rig.file("a.txt"), "staged in salvage\n");
+    rig.git(&["add", "a.txt"]);
+    write(&rig.file("a.txt"), "changed in salvage\n");
+    write(&rig.file("fresh.txt"), "untracked in salvage\n");
+    write(&rig.file(".env"), "ignored in salvage\n");
+}
+
+#[test]
+fn it_outlives_the_users_repository() {
+    let rig = Rig::new();
+    dirty(&rig);
+    let before = rig.snapshot();
+    let made = rig.saved();
+    // All that is left elsewhere is what was pushed.
+    let copy = rig.top().join("copy.git");
+    git(&rig.top(), &["clone", "-q", "--bare", "repo", "copy.git"]);
+    rig.remove();
+    fs::remove_dir_all(rig.repo()).unwrap();
+
+    assert!(!rig.store().join("objects/info/alternates").exists());
+    rig.ask_store(&["fsck", "--full", "--strict"]);
+    rig.ask_store(&["gc", "-q", "--prune=now"]);
+    rig.ask_store(&["fsck", "--full", "--strict"]);
+    let show = |path: &str| rig.ask_store(&["show", &format!("{}:{path}", made.ref_name)]);
+    assert_eq!(show("staged/0/a.txt"), "staged in salvage\n");
+    assert_eq!(show("worktree/a.txt"), "changed in salvage\n");
+    assert_eq!(show("worktree/fresh.txt"), "untracked in salvage\n");
+    assert_eq!(show("ignored/.env"), "ignored in salvage\n");
+    assert_eq!(show("base/tree/b.txt"), "b\n", "the unchanged files too");
+
+    git(&rig.top(), &["clone", "-q", copy.to_str().unwrap(), "repo"]);
+    git(rig.repo(), &["branch", "-q", "work", "origin/work"]);
+    rig.add(&[], &["work"]);
+    assert_eq!(rig.restore(&made).unwrap().notes, Vec::<String>::new());
+    let after = rig.snapshot();
+    assert_eq!((after.tree, after.index), (before.tree, before.index));
+}
+
+#[test]
+fn it_outlives_a_collection_in_both_repositories() {
+    let rig = Rig::new();
+    dirty(&rig);
+    let before = rig.snapshot();
+    let made = rig.saved();
+    rig.recreate();
+    git(rig.repo(), &["reflog", "expire", "--expire=now", "--all"]);
+    git(rig.repo(), &["gc", "-q", "--prune=now"]);
+    rig.ask_store(&["reflog", "expire", "--expire=now", "--all"]);
+    rig.ask_store(&["gc", "-q", "--prune=now"]);
+    let staged = rig.ask_store(&["rev-parse", &format!("{}:staged/0/a.txt", made.ref_name)]);
+    assert!(!run(rig.repo(), &["cat-file", "-e", staged.trim()]).status.success(), "it is gone");
+    rig.restore(&made).unwrap();
+    same(&rig.snapshot(), &before);
+    // What was put back stays through a collection: the index names it.
+    git(rig.repo(), &["gc", "-q", "--prune=now"]);
+    same(&rig.snapshot(), &before);
+}
+
+#[test]
+fn no_push_and_no_clone_carries_it() {
+    let rig = Rig::new();
+    dirty(&rig);
+    let made = rig.saved();
+    let blob = rig.ask_store(&["rev-parse", &format!("{}:worktree/fresh.txt", made.ref_name)]);
+    git(&rig.top(), &["init", "-q", "--bare", "pushed.git"]);
+    git(rig.repo(), &["push", "-q", "--mirror", "../pushed.git"]);
+    git(&rig.top(), &["clone", "-q", "--mirror", "repo", "cloned.git"]);
+    for repo in
+        [rig.repo().to_path_buf(), rig.top().join("pushed.git"), rig.top().join("cloned.git")]
+    {
+        assert!(!git(&repo, &["for-each-ref"]).contains("salvage"));
+        for oid in [blob.trim(), &rig.ask_store(&["rev-parse", &made.ref_name]).trim()] {
+            assert!(!run(&repo, &["cat-file", "-e", oid]).status.success(), "{}", repo.display());
+        }
+    }
+    assert!(rig.ask_store(&["cat-file", "-e", blob.trim()]).is_empty());
+    assert!(git(&rig.top().join("pushed.git"), &["for-each-ref"]).contains("refs/heads/work"));
+}
+
+#[test]
+fn a_second_save_replaces_the_entry() {
+    let rig = Rig::new();
+    dirty(&rig);
+    let first = rig.saved();
+    let tip = || rig.ask_store(&["rev-parse", &first.ref_name]);
+    let before = tip();
+    write(&rig.file("fresh.txt"), "newer\n");
+    let second = rig.saved();
+    assert_eq!(second.ref_name, first.ref_name);
+    assert_ne!(tip(), before);
+    assert_eq!(rig.ask_store(&["for-each-ref"]).lines().count(), 1);
+    let now = rig.ask_store(&["show", &format!("{}:worktree/fresh.txt", second.ref_name)]);
+    assert_eq!(now, "newer\n");
+    rig.ask_store(&["fsck", "--strict"]);
+}
+
+#[test]
+fn entries_are_listed_and_shown() {
+    let rig = Rig::new();
+    assert_eq!(crate::salvage::list(&rig.place.root).unwrap(), vec![]);
+    dirty(&rig);
+    let made = rig.saved();
+    let listed = crate::salvage::list(&rig.place.root).unwrap();
+    assert_eq!(listed.len(), 1);
+    let entry = &listed[0];
+    assert_eq!(
+        (&entry.ref_name, &entry.base, entry.size, entry.contents),
+        (&made.ref_name, &made.base, made.size, made.contents)
+    );
+    assert_eq!((entry.head.as_str(), entry.worktree.as_path()), ("refs/heads/work", rig.work()));
+    let shown = crate::salvage::show(&rig.place.root, &made.ref_name).unwrap();
+    let by_git = rig.ask_store(&["show", &format!("{}:manifest", made.ref_name)]);
+    assert_eq!(shown.join("\n") + "\n", by_git);
+    assert!(shown.iter().any(|l| l.contains("\"file\":\"fresh.txt\"")));
+    for wrong in ["refs/salvage/none", "refs/heads/main", "--help", "refs/salvage/../x"] {
+        assert_eq!(reason(crate::salvage::show(&rig.place.root, wrong)), Reason::Io);
+    }
+}
+
+#[test]
+fn two_worktrees_have_two_entries_in_one_store() {
+    let rig = Rig::new();
+    dirty(&rig);
+    let save = |name: &str| {
+        super::super::save(&Git::new(), &rig.place, name, GIB2, &mut || true).unwrap().unwrap()
+    };
+    let (one, two, odd) = (save("one"), save("two"), save("odd..name/../x"));
+    assert_eq!(one.ref_name, "refs/salvage/one");
+    assert_eq!(two.ref_name, "refs/salvage/two");
+    assert!(odd.ref_name.starts_with("refs/salvage/") && !odd.ref_name.contains(".."));
+    assert_eq!(crate::salvage::list(&rig.place.root).unwrap().len(), 3);
+}

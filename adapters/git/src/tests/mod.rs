@@ -1,0 +1,8 @@
+//! Against real git in temporary folders.
+
+mod fixture;
+mod inspecting;
+mod making;
+mod removing;
+mod running;
+mod wrong_path;

@@ -1,0 +1,405 @@
+//! What is unsaved in a worktree (W-33): every kind by its own look, nothing inferred from
+//! another. A look that fails is `unknown`, which counts as unsaved.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use freehold_kernel::Unsaved;
+use freehold_store::workspaces::WorkspaceError;
+
+use crate::error::{show, show_bytes};
+use crate::process::{Git, Output, Run};
+
+/// How many paths of one kind are listed; the rest is a number.
+const LISTED: usize = 100;
+
+/// Files in an administration directory that mean that something was begun and not ended.
+const OPERATIONS: &[(&str, &str)] = &[
+    ("rebase-merge", "a rebase"),
+    ("rebase-apply", "a rebase or am"),
+    ("MERGE_HEAD", "a merge"),
+    ("MERGE_AUTOSTASH", "a merge with stashed changes"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick"),
+    ("REVERT_HEAD", "a revert"),
+    ("BISECT_LOG", "a bisect"),
+    ("BISECT_START", "a bisect"),
+    ("sequencer", "a series of cherry-picks or reverts"),
+];
+
+/// State that only this administration directory has.
+const PRIVATE: &[(&str, &str)] =
+    &[("config.worktree", "its own configuration"), ("info/sparse-checkout", "its sparse file")];
+
+/// What a look at a worktree found.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// The kinds of unsaved work.
+    pub(crate) unsaved: Unsaved,
+    /// One line per thing.
+    pub(crate) details: Vec<String>,
+    /// Paths with content that is in no commit, below the top; folders of ignored files as one.
+    pub(crate) paths: Vec<PathBuf>,
+    /// Submodules recorded in an index, below the top: their `.git` is expected.
+    pub(crate) submodules: HashSet<PathBuf>,
+    /// The head in hex; empty if there is none.
+    pub(crate) head: String,
+}
+
+impl Seen {
+    fn add(&mut self, kind: Unsaved, line: String) {
+        self.unsaved = self.unsaved.with(kind);
+        self.details.push(line);
+    }
+
+    fn unknown(&mut self, what: &str, error: &WorkspaceError) {
+        self.add(Unsaved::UNKNOWN, format!("could not tell {what}: {}", error.detail));
+    }
+}
+
+/// One worktree, or one submodule in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Target<'a> {
+    /// Its git directory.
+    pub(crate) git_dir: &'a Path,
+    /// Its work tree; none if the directory is missing and only the registration is looked at.
+    pub(crate) tree: Option<&'a Path>,
+    /// Where it lies below the top that is looked at; empty for the top itself.
+    pub(crate) inside: &'a Path,
+}
+
+/// Looks for every kind of unsaved work; changes nothing.
+pub(crate) fn look(git: &Git, target: &Target<'_>) -> Seen {
+    let mut seen = Seen::default();
+    let filters = filters_off(git, target);
+    let filters: Vec<&str> = filters.iter().map(String::as_str).collect();
+    let ask = Ask { git, target, config: &filters };
+    ask.head(&mut seen);
+    ask.status(&mut seen);
+    ask.index(&mut seen);
+    ask.operations(&mut seen);
+    ask.private(&mut seen);
+    if target.inside.as_os_str().is_empty() {
+        ask.commits(&mut seen, &["HEAD", "--not", "--branches", "--remotes", "--tags"]);
+    } else {
+        // A submodule's whole repository goes with the worktree, its own branches included.
+        ask.commits(&mut seen, &["--all", "HEAD", "--not", "--remotes"]);
+    }
+    seen
+}
+
+/// Filters are programs of the user that can make changed content look unchanged (W-32); without
+/// them git compares what is really there.
+fn filters_off(git: &Git, target: &Target<'_>) -> Vec<String> {
+    let args =
+        ["config", "-z", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process|required)$"];
+    let run = Run { git_dir: Some(target.git_dir), ..Run::default() };
+    let Ok(output) = git.run(target.git_dir, &args, run) else { return Vec::new() };
+    output
+        .stdout
+        .split(|b| *b == 0)
+        .filter_map(|name| std::str::from_utf8(name).ok())
+        // A name with an equals sign cannot be given on the command line; its filter stays on.
+        .filter(|name| !name.is_empty() && !name.contains('='))
+        .map(|name| {
+            let value = if name.ends_with(".required") { "false" } else { "" };
+            format!("{name}={value}")
+        })
+        .collect()
+}
+
+struct Ask<'a> {
+    git: &'a Git,
+    target: &'a Target<'a>,
+    config: &'a [&'a str],
+}
+
+impl Ask<'_> {
+    fn run(&self, args: &[&str]) -> Result<Output, WorkspaceError> {
+        self.git.run(self.target.git_dir, args, self.options())
+    }
+
+    fn ok(&self, args: &[&str]) -> Result<Output, WorkspaceError> {
+        self.git.ok(self.target.git_dir, args, self.options())
+    }
+
+    fn options(&self) -> Run<'_> {
+        Run {
+            git_dir: Some(self.target.git_dir),
+            work_tree: self.target.tree,
+            config: self.config,
+            ..Run::default()
+        }
+    }
+
+    fn head(&self, seen: &mut Seen) {
+        match self.run(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]) {
+            Ok(output) if output.status.success() => seen.head = output.line(),
+            // No commit yet is a head of its own kind; a broken head shows in the next looks.
+            Ok(_) => {}
+            Err(e) => seen.unknown("what its head is", &e),
+        }
+    }
+
+    /// Tracked, untracked and ignored files (W-33).
+    fn status(&self, seen: &mut Seen) {
+        if self.target.tree.is_none() {
+            return self.staged(seen);
+        }
+        let args = [
+            "status",
+            "--porcelain=v2",
+            "-z",
+            "--untracked-files=all",
+            "--ignored=matching",
+            // Only their commits here: what is inside them is looked at on its own.
+            "--ignore-submodules=dirty",
+            "--no-renames",
+            "--no-ahead-behind",
+        ];
+        let output = match self.ok(&args) {
+            Ok(output) => output,
+            Err(e) => return seen.unknown("what changed", &e),
+        };
+        // What git could not read it only mentions, and leaves out of the list.
+        if !output.stderr.trim_ascii().is_empty() {
+            seen.add(Unsaved::UNKNOWN, format!("could not tell everything: {}", output.words()));
+        }
+        let mut listed = [0usize; 3];
+        for entry in output.stdout.split(|b| *b == 0).filter(|e| !e.is_empty()) {
+            let Some((kind, path)) = parse_status(entry) else {
+                seen.add(Unsaved::UNKNOWN, format!("an unknown answer: {}", show_bytes(entry)));
+                continue;
+            };
+            let (bit, word, slot) = match kind {
+                Line::Changed(state) => (Unsaved::TRACKED, format!("changed ({state})"), 0),
+                Line::Untracked => (Unsaved::UNTRACKED, "untracked".to_owned(), 1),
+                Line::Ignored => (Unsaved::IGNORED, "ignored".to_owned(), 2),
+            };
+            seen.unsaved = seen.unsaved.with(bit);
+            seen.paths.push(self.target.inside.join(OsStr::from_bytes(path)));
+            listed[slot] += 1;
+            if listed[slot] <= LISTED {
+                seen.details.push(format!("{word}: {}", show_bytes(path)));
+            }
+        }
+        for (count, word) in listed.into_iter().zip(["changed", "untracked", "ignored"]) {
+            if count > LISTED {
+                seen.details.push(format!("and {} more {word}", count - LISTED));
+            }
+        }
+    }
+
+    /// Without a directory, only what was staged can still be told.
+    fn staged(&self, seen: &mut Seen) {
+        if !self.target.git_dir.join("index").exists() {
+            return;
+        }
+        let args = ["diff-index", "--cached", "--no-ext-diff", "--name-only", "-z", "HEAD", "--"];
+        match self.ok(&args) {
+            Ok(output) => {
+                for path in output.stdout.split(|b| *b == 0).filter(|p| !p.is_empty()) {
+                    seen.add(Unsaved::TRACKED, format!("staged: {}", show_bytes(path)));
+                }
+            }
+            Err(e) => seen.unknown("what was staged", &e),
+        }
+    }
+
+    /// Files that index bits hide, and submodules.
+    fn index(&self, seen: &mut Seen) {
+        if self.target.tree.is_none() {
+            return;
+        }
+        let output = match self.ok(&["ls-files", "-v", "--stage", "-z"]) {
+            Ok(output) => output,
+            Err(e) => return seen.unknown("what its index hides", &e),
+        };
+        let sparse = self
+            .run(&["config", "--type=bool", "--get", "core.sparseCheckout"])
+            .is_ok_and(|o| o.line() == "true");
+        for entry in output.stdout.split(|b| *b == 0).filter(|e| !e.is_empty()) {
+            let Some(tab) = entry.iter().position(|b| *b == b'\t') else { continue };
+            let (head, path) = (&entry[..tab], &entry[tab + 1..]);
+            let tag = head.first().copied().unwrap_or(b'?');
+            if tag.is_ascii_lowercase() || (tag == b'S' && (!sparse || self.is_there(path))) {
+                seen.add(Unsaved::HIDDEN, format!("hidden from status: {}", show_bytes(path)));
+                seen.paths.push(self.target.inside.join(OsStr::from_bytes(path)));
+            }
+            if head.get(2..9) == Some(b"160000 ") {
+                self.submodule(seen, Path::new(OsStr::from_bytes(path)));
+            }
+        }
+    }
+
+    fn is_there(&self, path: &[u8]) -> bool {
+        let tree = self.target.tree.unwrap_or(self.target.git_dir);
+        fs::symlink_metadata(tree.join(OsStr::from_bytes(path))).is_ok()
+    }
+
+    /// The same looks inside a submodule (W-33, F20).
+    fn submodule(&self, seen: &mut Seen, path: &Path) {
+        let Some(tree) = self.target.tree.map(|tree| tree.join(path)) else { return };
+        let inside = self.target.inside.join(path);
+        let name = show(&inside);
+        let link = tree.join(".git");
+        let found = fs::symlink_metadata(&link);
+        seen.submodules.insert(inside.clone());
+        match found {
+            Err(_) => {
+                // Never initialised: git keeps an empty folder. Git does not look into it.
+                if fs::read_dir(&tree).is_ok_and(|mut entries| entries.next().is_some()) {
+                    seen.add(
+                        Unsaved::SUBMODULE,
+                        format!("submodule {name}: files in a folder that was never initialised"),
+                    );
+                    seen.paths.push(inside);
+                }
+            }
+            Ok(meta) if meta.is_file() => {
+                let git_dir = crate::identity::read_link_file(&link)
+                    .ok()
+                    .flatten()
+                    .and_then(|target| fs::canonicalize(tree.join(target)).ok());
+                let Some(git_dir) = git_dir else {
+                    seen.add(
+                        Unsaved::UNKNOWN,
+                        format!("submodule {name}: its git directory cannot be read"),
+                    );
+                    return;
+                };
+                let target = Target { git_dir: &git_dir, tree: Some(&tree), inside: &inside };
+                let below = look(self.git, &target);
+                if !below.unsaved.is_none() {
+                    seen.unsaved = seen.unsaved.with(Unsaved::SUBMODULE);
+                }
+                if below.unsaved.covers(Unsaved::UNKNOWN) {
+                    seen.unsaved = seen.unsaved.with(Unsaved::UNKNOWN);
+                }
+                seen.details
+                    .extend(below.details.iter().map(|line| format!("submodule {name}: {line}")));
+                seen.paths.extend(below.paths);
+                seen.submodules.extend(below.submodules);
+            }
+            Ok(_) => {
+                seen.add(
+                    Unsaved::SUBMODULE,
+                    format!("submodule {name}: its repository lies in the worktree itself"),
+                );
+                seen.paths.push(inside);
+            }
+        }
+    }
+
+    fn operations(&self, seen: &mut Seen) {
+        for (file, what) in OPERATIONS {
+            if fs::symlink_metadata(self.target.git_dir.join(file)).is_ok() {
+                seen.add(Unsaved::OPERATION, format!("{what} is in progress ({file})"));
+            }
+        }
+        // With reftables these two are no files.
+        if self.target.git_dir.join("reftable").is_dir() {
+            for (name, what) in [("CHERRY_PICK_HEAD", "cherry-pick"), ("REVERT_HEAD", "revert")] {
+                match self.run(&["rev-parse", "--verify", "--quiet", name]) {
+                    Ok(output) if output.status.success() => {
+                        seen.add(Unsaved::OPERATION, format!("a {what} is in progress"));
+                    }
+                    Ok(_) => {}
+                    Err(e) => seen.unknown("whether something is in progress", &e),
+                }
+            }
+        }
+    }
+
+    /// Refs and state that nothing outside the administration directory has.
+    fn private(&self, seen: &mut Seen) {
+        let own = ["refs/worktree", "refs/bisect", "refs/rewritten"];
+        let mut args = vec!["for-each-ref", "--format=%(refname)"];
+        args.extend(own);
+        match self.ok(&args) {
+            Ok(output) => {
+                for name in output.stdout.split(|b| *b == b'\n').filter(|n| !n.is_empty()) {
+                    seen.add(Unsaved::PRIVATE, format!("a ref of its own: {}", show_bytes(name)));
+                }
+            }
+            Err(e) => seen.unknown("whether it has refs of its own", &e),
+        }
+        // A submodule's repository always has a configuration; that is no work.
+        if !self.target.inside.as_os_str().is_empty() {
+            return;
+        }
+        for (file, what) in PRIVATE {
+            if fs::metadata(self.target.git_dir.join(file)).is_ok_and(|m| m.len() > 0) {
+                seen.add(Unsaved::PRIVATE, format!("{what} ({file})"));
+            }
+        }
+    }
+
+    /// Commits that nothing else reaches. A head that is on a branch is reached by that branch,
+    /// which stays unless its own step decides otherwise (W-39).
+    fn commits(&self, seen: &mut Seen, revisions: &[&str]) {
+        if seen.head.is_empty() && self.target.inside.as_os_str().is_empty() {
+            // No commit yet, or a head that names none: the second is not ours to call empty.
+            match self.run(&["symbolic-ref", "--quiet", "HEAD"]) {
+                Ok(output) if output.status.success() => {}
+                Ok(_) => {
+                    let line = "could not tell which commits it has: its head names none";
+                    seen.add(Unsaved::UNKNOWN, line.to_owned());
+                }
+                Err(e) => seen.unknown("which commits it has", &e),
+            }
+            return;
+        }
+        let mut args = vec!["rev-list", "--count"];
+        args.extend(revisions);
+        args.push("--");
+        match self.ok(&args) {
+            Ok(output) if output.line() == "0" => {}
+            Ok(output) => {
+                let n = output.line();
+                seen.add(Unsaved::COMMITS, format!("{n} commit(s) that nothing else reaches"));
+            }
+            Err(e) => seen.unknown("which commits only it has", &e),
+        }
+    }
+}
+
+enum Line<'a> {
+    Changed(&'a str),
+    Untracked,
+    Ignored,
+}
+
+/// One entry of `status --porcelain=v2 -z` without renames.
+fn parse_status(entry: &[u8]) -> Option<(Line<'_>, &[u8])> {
+    let after =
+        |fields: usize| -> Option<&[u8]> { entry.splitn(fields + 1, |b| *b == b' ').nth(fields) };
+    match entry.first()? {
+        b'1' => Some((Line::Changed(state(entry)), after(8)?)),
+        b'u' => Some((Line::Changed(state(entry)), after(10)?)),
+        b'?' => Some((Line::Untracked, entry.get(2..)?)),
+        b'!' => Some((Line::Ignored, entry.get(2..)?)),
+        _unknown => None,
+    }
+}
+
+fn state(entry: &[u8]) -> &str {
+    entry.get(2..4).and_then(|s| std::str::from_utf8(s).ok()).unwrap_or("??")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_lines_keep_spaces_and_line_breaks() {
+        let line = b"1 .M N... 100644 100644 100644 aa bb a b\nc";
+        assert!(matches!(parse_status(line), Some((Line::Changed(".M"), b"a b\nc"))));
+        let line = b"u UU N... 100644 100644 100644 100644 aa bb cc x y";
+        assert!(matches!(parse_status(line), Some((Line::Changed("UU"), b"x y"))));
+        assert!(matches!(parse_status(b"? a b"), Some((Line::Untracked, b"a b"))));
+        assert!(parse_status(b"2 R. nonsense").is_none());
+    }
+}

@@ -1,0 +1,122 @@
+//! Who stands in a directory (W-31): processes whose working directory, program or open files are
+//! inside. Nobody is ever ended because of it.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// What the process table shows about a directory.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Users {
+    /// Processes inside: number, and what they have there.
+    pub(crate) inside: Vec<(u32, String)>,
+    /// Processes of other users that could not be looked into; they do not block.
+    pub(crate) unseen: Vec<u32>,
+}
+
+/// Looks for processes in a directory. Compared by path and by inode, so that one which sees the
+/// directory under another name (a container) is found too. `inodes` are those of the tree.
+pub(crate) fn standing_in(path: &Path, inodes: &HashSet<(u64, u64)>) -> Users {
+    let mut users = Users::default();
+    let Ok(entries) = fs::read_dir("/proc") else { return users };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(pid) = name.to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
+        look(&entry.path(), pid, path, inodes, &mut users);
+    }
+    users.inside.sort();
+    users.unseen.sort_unstable();
+    users
+}
+
+fn look(proc: &Path, pid: u32, path: &Path, inodes: &HashSet<(u64, u64)>, users: &mut Users) {
+    let own = pid == std::process::id();
+    let mut denied = false;
+    let mut links: Vec<(PathBuf, &str)> = vec![
+        (proc.join("cwd"), "its working directory"),
+        (proc.join("root"), "its root directory"),
+        (proc.join("exe"), "its program"),
+    ];
+    match fs::read_dir(proc.join("fd")) {
+        Ok(fds) => links.extend(fds.flatten().map(|fd| (fd.path(), "an open file"))),
+        Err(e) => denied |= e.kind() == io::ErrorKind::PermissionDenied,
+    }
+    for (link, what) in links {
+        let target = match fs::read_link(&link) {
+            Ok(target) => target,
+            Err(e) => {
+                denied |= e.kind() == io::ErrorKind::PermissionDenied;
+                continue;
+            }
+        };
+        // Sockets, pipes and the like are no paths.
+        if !target.is_absolute() {
+            continue;
+        }
+        let meta = fs::metadata(&link).ok();
+        // Folders that this process holds open are its own looks at trees, which end by
+        // themselves; its working directory and its files count like anybody's.
+        if own && what == "an open file" && meta.as_ref().is_none_or(fs::Metadata::is_dir) {
+            continue;
+        }
+        let by_inode = meta.is_some_and(|m| inodes.contains(&(m.dev(), m.ino())));
+        if by_inode || without_mark(&target).starts_with(path) {
+            let name = fs::read(proc.join("comm")).unwrap_or_default();
+            let name = String::from_utf8_lossy(name.trim_ascii()).escape_debug().to_string();
+            users.inside.push((pid, format!("process {pid} ({name}) has {what} in it")));
+            return;
+        }
+    }
+    if denied {
+        users.unseen.push(pid);
+    }
+}
+
+/// The kernel marks the path of a removed file.
+fn without_mark(target: &Path) -> PathBuf {
+    let bytes = target.as_os_str().as_bytes();
+    let plain = bytes.strip_suffix(b" (deleted)").unwrap_or(bytes);
+    PathBuf::from(std::ffi::OsStr::from_bytes(plain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_process_is_found_by_where_it_stands_and_by_what_it_holds() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = fs::canonicalize(dir.path()).unwrap();
+        assert!(standing_in(&path, &HashSet::new()).inside.is_empty());
+        let mut child =
+            Command::new("cat").current_dir(&path).stdin(Stdio::piped()).spawn().unwrap();
+        let seen = standing_in(&path, &HashSet::new());
+        assert_eq!(seen.inside.iter().map(|u| u.0).collect::<Vec<_>>(), [child.id()]);
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        let file = fs::File::create(path.join("held")).unwrap();
+        let seen = standing_in(&path, &HashSet::new());
+        assert_eq!(seen.inside.iter().map(|u| u.0).collect::<Vec<_>>(), [std::process::id()]);
+        drop(file);
+        assert!(standing_in(&path, &HashSet::new()).inside.is_empty());
+    }
+
+    #[test]
+    fn another_name_of_the_same_folder_is_seen_through() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = fs::canonicalize(dir.path()).unwrap();
+        let meta = fs::metadata(&path).unwrap();
+        let inodes = HashSet::from([(meta.dev(), meta.ino())]);
+        let mut child =
+            Command::new("cat").current_dir(&path).stdin(Stdio::piped()).spawn().unwrap();
+        // As if the folder were mounted elsewhere: the path does not match, the inode does.
+        let seen = standing_in(Path::new("/nowhere"), &inodes);
+        assert_eq!(seen.inside.len(), 1);
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+}
