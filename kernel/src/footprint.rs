@@ -33,6 +33,8 @@ pub enum From {
     Int(i64),
     /// Any value that this column has in the rows loaded so far.
     Column(TableId, &'static str),
+    /// Any identity of this kind that this column names in the rows loaded so far.
+    Identities(IdentityKind, TableId, &'static str),
 }
 
 macro_rules! lookups {
@@ -59,6 +61,12 @@ macro_rules! lookups {
             ReposOnPath(PathId),
             /// Roots at a path.
             RootsOnPath(PathId),
+            /// The identities of the tasks (D-14).
+            IdentitiesOfTasks,
+            /// The identities of the sessions.
+            IdentitiesOfSessions,
+            /// The identities of the workspaces.
+            IdentitiesOfWorkspaces,
             /// The tasks' parents, and theirs, up to the roots.
             AncestorsOfTasks,
             /// The tasks' children, and theirs.
@@ -107,6 +115,21 @@ macro_rules! lookups {
                     Lookup::RootsOnPath(id) => Plan {
                         table: TableId::ManagedRoots, by: "path",
                         from: From::Id(Kind::PathId, id.0), except: None, repeat: false, anchor: None,
+                    },
+                    Lookup::IdentitiesOfTasks => Plan {
+                        table: TableId::Identities, by: "id",
+                        from: From::Identities(IdentityKind::Task, TableId::Tasks, "id"),
+                        except: None, repeat: false, anchor: None,
+                    },
+                    Lookup::IdentitiesOfSessions => Plan {
+                        table: TableId::Identities, by: "id",
+                        from: From::Identities(IdentityKind::Session, TableId::Sessions, "id"),
+                        except: None, repeat: false, anchor: None,
+                    },
+                    Lookup::IdentitiesOfWorkspaces => Plan {
+                        table: TableId::Identities, by: "id",
+                        from: From::Identities(IdentityKind::Workspace, TableId::Workspaces, "id"),
+                        except: None, repeat: false, anchor: None,
                     },
                     Lookup::AncestorsOfTasks => Plan {
                         table: TableId::Tasks, by: "id",

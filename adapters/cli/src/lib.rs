@@ -1,1 +1,74 @@
+//! The `freehold` program: commands, exit codes, output.
+//!
+//! | exit code | meaning |
+//! | --- | --- |
+//! | 0 | done |
+//! | 1 | refused by the kernel, or what was to be shown is not so |
+//! | 2 | the command line is wrong |
+//! | 3 | the store, the disk or git cannot be used now; trying again may help |
+//! | 4 | closed on purpose: a person has to look |
 
+mod failure;
+mod machine;
+mod show;
+mod tour;
+mod work;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub use failure::Failure;
+pub use machine::machine_name;
+
+/// Lifecycle kernel for AI-agent backends: no session removal ever deletes a worktree, nothing
+/// becomes untracked, closed stays closed.
+#[derive(Parser, Debug)]
+#[command(name = "freehold", version, about, arg_required_else_help = true)]
+struct Cli {
+    /// Print JSON: one object per line, the last one is the result.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: What,
+}
+
+#[derive(Subcommand, Debug)]
+enum What {
+    /// Tell the true story on real git and the embedded store, in a temporary folder.
+    Tour {
+        /// Leave the folder for looking.
+        #[arg(long)]
+        keep: bool,
+    },
+    /// Run the worker on a store: recover what lapsed, clean up what is due, and end.
+    Work {
+        /// The store's file.
+        #[arg(long, value_name = "FILE")]
+        store: PathBuf,
+        /// At most so many ticks; without it, until nothing is due.
+        #[arg(long, value_name = "N")]
+        ticks: Option<u32>,
+    },
+}
+
+/// Runs the program with the process's arguments.
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let mut out = show::Show::new(cli.json);
+    let done = match &cli.command {
+        What::Tour { keep } => tour::run(*keep, &mut out),
+        What::Work { store, ticks } => work::run(store, *ticks, &mut out),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            out.failure(&failure);
+            // What could not be written to a closed pipe cannot be reported there either.
+            let _ = std::io::stdout().flush();
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}

@@ -8,7 +8,7 @@ use freehold_store::workspaces::{BranchVerdict, Place, WorkspaceError};
 use crate::identity::admin_dirs;
 use crate::list::list;
 use crate::make::tip;
-use crate::process::{Git, Run};
+use crate::process::{Git, Input, Run};
 
 /// Decides on the branch, and deletes it by compare-and-swap if it may go. Called under the
 /// registry lock, so that no worktree of ours can be made on it meanwhile.
@@ -37,8 +37,9 @@ pub(crate) fn settle(
     if let Some(what) = in_operation(common, &name)? {
         return kept(format!("it is in use by {what}"));
     }
-    if tip != place.start_commit && !is_reached(git, common, &name, &tip)? {
-        let count = only_there(git, common, &name, &tip)?;
+    if tip != place.start_commit
+        && let Some(count) = only_there(git, common, &name, &tip)?
+    {
         return kept(format!("unmerged: {count} commit(s) are on no other branch"));
     }
     // A fresh look was just had; the old tip makes the deletion fail if it moved since.
@@ -46,29 +47,37 @@ pub(crate) fn settle(
     Ok(BranchVerdict::Removed(tip))
 }
 
-/// Whether another branch or a remote-tracking branch has the tip among its ancestors.
-fn is_reached(git: &Git, common: &Path, name: &str, tip: &str) -> Result<bool, WorkspaceError> {
-    let contains = format!("--contains={tip}");
+/// How many commits of the tip no other branch and no remote-tracking branch has; none if the
+/// tip is reached. Other names of the branch itself (symbolic refs) would go with it.
+fn only_there(
+    git: &Git,
+    common: &Path,
+    name: &str,
+    tip: &str,
+) -> Result<Option<String>, WorkspaceError> {
+    let run = || Run { git_dir: Some(common), ..Run::default() };
     let args = [
         "for-each-ref",
-        &contains,
-        "--format=%(refname)%00%(symref)",
+        "--format=%(objectname) %(refname) %(symref)",
         "refs/heads",
         "refs/remotes",
     ];
-    let output = git.ok(common, &args, Run { git_dir: Some(common), ..Run::default() })?;
+    let output = git.ok(common, &args, run())?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    // A symbolic ref that names the branch would go with it.
-    Ok(text
-        .lines()
-        .filter_map(|line| line.split_once('\0'))
-        .any(|(found, target)| found != name && target != name))
-}
-
-fn only_there(git: &Git, common: &Path, name: &str, tip: &str) -> Result<String, WorkspaceError> {
-    let exclude = format!("--exclude={name}");
-    let args = ["rev-list", "--count", tip, "--not", &exclude, "--branches", "--remotes", "--"];
-    Ok(git.ok(common, &args, Run { git_dir: Some(common), ..Run::default() })?.line())
+    let mut revisions = format!("{tip}\n");
+    for line in text.lines() {
+        let mut fields = line.split(' ');
+        let (Some(id), found, target) = (fields.next(), fields.next(), fields.next()) else {
+            continue;
+        };
+        if found != Some(name) && target != Some(name) {
+            revisions.push_str(&format!("^{id}\n"));
+        }
+    }
+    let input = Input::Bytes(revisions.as_bytes());
+    let args = ["rev-list", "--count", "--stdin"];
+    let count = git.ok(common, &args, Run { stdin: input, ..run() })?.line();
+    Ok((count != "0").then_some(count))
 }
 
 /// A rebase or bisect somewhere has left the branch for a while and will come back to it; git

@@ -14,8 +14,12 @@ use freehold_store::workspaces::{Place, WorkspaceError};
 use crate::error::{fail, io_fail, show};
 use crate::root::{At, check_root, open_place};
 
-/// The stamp's file in an administration directory; it survives a person's unlock.
+/// The stamp's file in an administration directory; it survives a person's unlock. Its first line
+/// is the stamp; a second says that the checkout was finished.
 pub(crate) const STAMP: &str = "freehold";
+
+/// The second line of the stamp's file.
+pub(crate) const READY: &str = "checked out";
 
 /// What git itself writes as the reason while it adds a worktree.
 const INITIALIZING: &str = "initializing";
@@ -178,9 +182,17 @@ pub(crate) fn registered_path(admin: &Path) -> Option<PathBuf> {
 /// Whether a registration carries this stamp: in its own file, or as the reason of its lock.
 pub(crate) fn is_stamped(admin: &Path, stamp: &str) -> bool {
     let says = |name: &str| {
-        fs::read(admin.join(name)).is_ok_and(|text| text.trim_ascii_end() == stamp.as_bytes())
+        let text = fs::read(admin.join(name)).unwrap_or_default();
+        text.split(|b| *b == b'\n').next().is_some_and(|line| line == stamp.as_bytes())
     };
     !stamp.is_empty() && (says(STAMP) || says("locked"))
+}
+
+/// Whether the checkout of a registration that is ours was finished: from then on nothing in the
+/// worktree is ours to overwrite (F61).
+pub(crate) fn is_ready(admin: &Path) -> bool {
+    let text = fs::read(admin.join(STAMP)).unwrap_or_default();
+    text.split(|b| *b == b'\n').nth(1).is_some_and(|line| line == READY.as_bytes())
 }
 
 /// Who locked a registration.

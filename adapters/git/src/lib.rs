@@ -22,13 +22,12 @@ mod unsaved;
 mod users;
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use freehold_kernel::{Kind, PathId, Reason, Warrant};
+use freehold_kernel::{Kind, PathId, Reason, RootId, Warrant, WorktreeId};
 use freehold_store::names::{id_of, uuid_text};
 use freehold_store::workspaces::{
     Inspection, Place, Plan, Pulse, Restored, RootPlace, StepDone, WorkspaceError, Workspaces,
@@ -130,7 +129,7 @@ impl Workspaces for GitWorkspaces {
         pulse: Pulse<'_>,
     ) -> Result<StepDone, WorkspaceError> {
         let git = self.holding(lock, place)?;
-        check_warrant(place, &warrant)?;
+        check_permission(place, warrant.root(), warrant.path(), warrant.identity())?;
         let removal = remove::Removal {
             git: &git,
             lock,
@@ -155,14 +154,18 @@ impl Workspaces for GitWorkspaces {
 
 /// A warrant permits one step at one path of one root, on one identity (W-30). Without an
 /// identity it reaches a registration whose directory is gone, and no directory.
-fn check_warrant(place: &Place, warrant: &Warrant) -> Result<(), WorkspaceError> {
-    let path = place.path.to_str().map(|text| PathId(id_of(Kind::PathId, text)));
-    let directory = std::fs::symlink_metadata(&place.path).is_ok();
-    let identity = match warrant.identity() {
+fn check_permission(
+    place: &Place,
+    root: RootId,
+    path: PathId,
+    identity: Option<WorktreeId>,
+) -> Result<(), WorkspaceError> {
+    let named = place.path.to_str().map(|text| PathId(id_of(Kind::PathId, text)));
+    let fits = match identity {
         Some(identity) => identity == place.worktree_id(),
-        None => !directory,
+        None => std::fs::symlink_metadata(&place.path).is_err(),
     };
-    if warrant.root() == place.root.id && path == Some(warrant.path()) && identity {
+    if root == place.root.id && named == Some(path) && fits {
         return Ok(());
     }
     Err(fail(

@@ -2,30 +2,29 @@
 //!
 //! ```text
 //! branch by compare-and-swap -> registration, locked with the stamp -> stamp file
-//!    -> checkout outside the registry lock -> ready file -> verified
+//!    -> checkout outside the registry lock -> its second line -> verified
 //! ```
+
+mod half_made;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use freehold_kernel::Reason;
 use freehold_store::workspaces::{Place, Plan, Pulse, WorkspaceError};
 
 use crate::error::{fail, io_fail, show};
 use crate::identity::{
-    Proof, STAMP, admin_dirs, common_dir, is_half_made, is_stamped, prove, registered,
-    registered_path,
+    Proof, READY, STAMP, common_dir, is_half_made, is_ready, is_stamped, prove, registered,
 };
 use crate::lock::lock_registry;
 use crate::process::{Git, Run, said_no};
-use crate::root::{At, aside_path, check_root, component, make_folders, open_place, write_whole};
-
-/// In the administration directory: the checkout was finished and nothing of it is ours to
-/// overwrite any more (F61).
-pub(crate) const READY: &str = "freehold-ready";
+use crate::root::{At, aside_path, check_root, make_folders, open_place, write_whole};
+use half_made::clear_half_made;
+pub(crate) use half_made::put_aside_half_made;
 
 /// How long a checkout may take.
 const CHECKOUT_LIMIT: Duration = Duration::from_secs(1800);
@@ -80,7 +79,8 @@ pub(crate) fn plan(git: &Git, place: &Place, start: Option<&str>) -> Result<Plan
 fn check_branch_name(git: &Git, place: &Place, common: &Path) -> Result<(), WorkspaceError> {
     let args = ["check-ref-format", "--branch", &place.branch];
     let output = git.run(common, &args, Run { git_dir: Some(common), ..Run::default() })?;
-    if output.status.success() && output.line() == place.branch && place.branch != "HEAD" {
+    let other = matches!(place.branch.as_str(), "HEAD" | "@");
+    if output.status.success() && output.line() == place.branch && !other {
         return Ok(());
     }
     Err(fail(
@@ -244,13 +244,16 @@ pub(crate) fn make_registration(
             break;
         }
         let words = output.words();
-        if left == 0 || !RACES.iter().any(|race| words.contains(race)) {
+        // The folder above may have gone with the last worktree of another removal (W-42).
+        let race = !parent.is_dir() || RACES.iter().any(|race| words.contains(race));
+        if left == 0 || !race {
             return Err(add_refused(place, common, &args, &output));
         }
         if left == 1 {
             put_aside_half_made(common, HALF_MADE_AGE)?;
         }
         clear_half_made(place, common)?;
+        make_folders(&place.root.path, parent)?;
         std::thread::sleep(pause);
         pause *= 2;
     }
@@ -275,88 +278,10 @@ fn add_refused(
     said_no(common, args, output)
 }
 
-/// Takes away what a killed git left at the attempt's own path: a registration with our stamp
-/// that was not finished, or an empty one of our own unique name, and a folder without content
-/// (W-2). Nothing here can hold anybody's work.
-fn clear_half_made(place: &Place, common: &Path) -> Result<(), WorkspaceError> {
-    let name = place.path.file_name().unwrap_or_default();
-    for admin in admin_dirs(common)? {
-        let ours = is_stamped(&admin, &place.stamp)
-            && registered_path(&admin).is_none_or(|named| named == place.path);
-        let numbered = admin.file_name().is_some_and(|found| {
-            let rest = found.as_bytes().strip_prefix(name.as_bytes());
-            rest.is_some_and(|rest| rest.iter().all(u8::is_ascii_digit))
-        });
-        // A registration whose folder is gone is no checkout that can be finished.
-        let unfinished = is_half_made(&admin) || !place.path.join(".git").exists();
-        if ours && unfinished && !admin.join(READY).exists() {
-            fs::remove_dir_all(&admin)
-                .map_err(|e| io_fail(&admin, "cannot clear a half-made registration", &e))?;
-        } else if numbered {
-            // Only an empty folder goes this way: git was killed before its first file.
-            let _kept = fs::remove_dir(&admin);
-        }
-    }
-    clear_empty_folder(place)
-}
-
-/// Removes the folder of the attempt's own path if it holds nothing but a link that leads nowhere.
-fn clear_empty_folder(place: &Place) -> Result<(), WorkspaceError> {
-    let At::Folder(_) = open_place(place)? else { return Ok(()) };
-    let entries = fs::read_dir(&place.path)
-        .map_err(|e| io_fail(&place.path, "cannot look into the folder", &e))?;
-    let names: Vec<OsString> = entries.flatten().map(|e| e.file_name()).collect();
-    let link = place.path.join(".git");
-    let dangling = names.as_slice() == [OsStr::new(".git")]
-        && crate::identity::read_link_file(&link)
-            .is_ok_and(|target| target.is_none_or(|t| !place.path.join(t).exists()));
-    if dangling {
-        fs::remove_file(&link).map_err(|e| io_fail(&link, "cannot clear a dead link", &e))?;
-    }
-    if dangling || names.is_empty() {
-        fs::remove_dir(&place.path)
-            .map_err(|e| io_fail(&place.path, "cannot clear an empty folder", &e))?;
-    }
-    Ok(())
-}
-
-/// Puts registrations aside that a killed git left unfinished, whoever's they were, since they
-/// can break every later git command (W-12). They are renamed, not deleted; what has a directory
-/// with content is not touched.
-pub(crate) fn put_aside_half_made(common: &Path, age: Duration) -> Result<usize, WorkspaceError> {
-    let mut count = 0;
-    for admin in admin_dirs(common)? {
-        let old = fs::metadata(&admin)
-            .and_then(|m| m.modified())
-            .ok()
-            .and_then(|t| SystemTime::now().duration_since(t).ok())
-            .is_some_and(|a| a >= age);
-        let content = registered_path(&admin).is_some_and(|path| {
-            fs::read_dir(path).is_ok_and(|e| e.flatten().any(|e| e.file_name() != ".git"))
-        });
-        if !old || content || !is_half_made(&admin) {
-            continue;
-        }
-        let folder = common.join("freehold").join("half-made");
-        make_folders(common, &folder)?;
-        let name = admin.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut to = folder.join(component(&name));
-        let mut number = 1u32;
-        while to.exists() {
-            to = folder.join(format!("{}-{number}", component(&name)));
-            number += 1;
-        }
-        fs::rename(&admin, &to)
-            .map_err(|e| io_fail(&admin, "cannot put a half-made registration aside", &e))?;
-        count += 1;
-    }
-    Ok(count)
-}
-
 /// Stage 3: the stamp as a file, which survives a person's unlock (W-2).
 pub(crate) fn write_stamp(place: &Place, admin: &Path) -> Result<(), WorkspaceError> {
     let file = admin.join(STAMP);
-    if fs::read(&file).is_ok_and(|text| text.trim_ascii_end() == place.stamp.as_bytes()) {
+    if is_stamped(admin, &place.stamp) && file.exists() {
         return Ok(());
     }
     write_whole(&file, format!("{}\n", place.stamp).as_bytes())
@@ -370,7 +295,7 @@ pub(crate) fn check_out(
     admin: &Path,
     mut pulse: Pulse<'_>,
 ) -> Result<(), WorkspaceError> {
-    if admin.join(READY).exists() {
+    if is_ready(admin) {
         return Ok(());
     }
     let proof = Proof { admin: admin.to_path_buf(), common: common_dir(&place.repository)? };
@@ -397,7 +322,7 @@ pub(crate) fn check_out(
             "look at the worktree; it is left as it is",
         ));
     }
-    write_whole(&admin.join(READY), b"")
+    write_whole(&admin.join(STAMP), format!("{}\n{READY}\n", place.stamp).as_bytes())
 }
 
 fn in_tree<'a>(place: &'a Place, proof: &'a Proof) -> Run<'a> {

@@ -10,70 +10,29 @@
 //! on purpose. That takes a shell, because the standard library can only hand over descriptors 0
 //! to 2: the lock goes as 0, the shell moves it to 9, puts the input in its place and becomes git.
 
+mod environment;
+mod watch;
+
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::io::{self, Seek, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use freehold_kernel::Reason;
 use freehold_store::workspaces::{Pulse, WorkspaceError};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::error::{fail, io_fail, os_fail};
+use environment::{OVERRIDES, close_environment, search_path};
+use watch::watch;
 
 /// How long a git command may take unless it says otherwise.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
-
-/// How often a running command looks at its limit and calls its pulse.
-const TICK: Duration = Duration::from_millis(250);
-
-/// Configuration that could hide a change, start a program or wait for a person, overridden.
-const OVERRIDES: &[&str] = &[
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "core.untrackedCache=false",
-    "core.ignoreStat=false",
-    "core.trustctime=true",
-    "core.checkStat=default",
-    "core.fileMode=true",
-    "core.pager=cat",
-    "core.editor=true",
-    "core.askPass=true",
-    "core.quotePath=true",
-    "core.sshCommand=ssh -oBatchMode=yes",
-    "status.showUntrackedFiles=all",
-    "status.relativePaths=false",
-    "status.renames=false",
-    "status.branch=false",
-    "status.showStash=false",
-    "status.submoduleSummary=false",
-    "diff.ignoreSubmodules=none",
-    "submodule.recurse=false",
-    "fetch.recurseSubmodules=false",
-    "push.recurseSubmodules=no",
-    "branch.autoSetupMerge=false",
-    "worktree.guessRemote=false",
-    "commit.gpgSign=false",
-    "tag.gpgSign=false",
-    "log.showSignature=false",
-    "gc.auto=0",
-    "gc.autoDetach=false",
-    "maintenance.auto=false",
-    "color.ui=false",
-    "column.ui=never",
-    "advice.detachedHead=false",
-    // The repository may belong to another user; what may be done in it is decided by the
-    // kernel and by the permissions of the file system.
-    "safe.directory=*",
-    "safe.bareRepository=all",
-];
 
 /// The git program, its time limit, and the locks that its children inherit.
 #[derive(Clone, Debug)]
@@ -291,7 +250,10 @@ impl Git {
 /// A command that git refused, in git's words.
 pub(crate) fn said_no<A: AsRef<OsStr>>(dir: &Path, args: &[A], output: &Output) -> WorkspaceError {
     let words = output.words();
-    let reason = if words.contains("No space left") || words.contains("quota exceeded") {
+    let reason = if ["No space left", "Out of diskspace", "quota exceeded"]
+        .iter()
+        .any(|w| words.contains(w))
+    {
         Reason::DiskFull
     } else if words.contains("Permission denied") || words.contains("Read-only file system") {
         Reason::Permission
@@ -322,166 +284,4 @@ fn not_started(dir: &Path, program: &Path, error: &io::Error) -> WorkspaceError 
         );
     }
     io_fail(dir, "cannot start git here", error)
-}
-
-fn search_path() -> OsString {
-    std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into())
-}
-
-fn close_environment(command: &mut Command, dir: &Path, run: &Run<'_>) {
-    command.env_clear().env("PATH", search_path());
-    if let Some(tmp) = std::env::var_os("TMPDIR") {
-        command.env("TMPDIR", tmp);
-    }
-    // What is not named is not looked for: discovery stops at the named directory (F18).
-    if let Some(above) = dir.parent() {
-        command.env("GIT_CEILING_DIRECTORIES", above);
-    }
-    command
-        .env("HOME", "/dev/null")
-        .env("LC_ALL", "C")
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_ATTR_NOSYSTEM", "1")
-        .env("GIT_TERMINAL_PROMPT", "0")
-        .env("GIT_OPTIONAL_LOCKS", "0")
-        .env("GIT_PAGER", "cat")
-        .env("GIT_EDITOR", "true")
-        .env("GIT_NO_REPLACE_OBJECTS", "1")
-        // An inspection never waits for a network; a checkout that must fetch says so itself.
-        .env("GIT_NO_LAZY_FETCH", "1")
-        .env("GIT_AUTHOR_NAME", "freehold")
-        .env("GIT_AUTHOR_EMAIL", "freehold@localhost")
-        .env("GIT_COMMITTER_NAME", "freehold")
-        .env("GIT_COMMITTER_EMAIL", "freehold@localhost");
-    if let Some(git_dir) = run.git_dir {
-        command.env("GIT_DIR", git_dir);
-    }
-    if let Some(work_tree) = run.work_tree {
-        command.env("GIT_WORK_TREE", work_tree);
-    }
-    for (name, value) in run.env {
-        command.env(name, value);
-    }
-}
-
-/// Collects both outputs until the child ends, its time is up, or the pulse says stop. Whatever
-/// is left of its process group then is ended too.
-fn watch(
-    dir: &Path,
-    argv: &[OsString],
-    mut child: Child,
-    limit: Duration,
-    mut pulse: Option<&mut Pulse<'_>>,
-) -> Result<Output, WorkspaceError> {
-    let mut out = child.stdout.take().map(|s| Stream::new(OwnedFd::from(s)));
-    let mut err = child.stderr.take().map(|s| Stream::new(OwnedFd::from(s)));
-    let started = Instant::now();
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let ended = pid.and_then(|p| pidfd_open(p, PidfdFlags::empty()).ok());
-    let stopped = loop {
-        if has_ended(ended.as_ref(), [out.as_ref(), err.as_ref()]) {
-            break None;
-        }
-        for stream in [&mut out, &mut err].into_iter().flatten() {
-            stream.drain();
-        }
-        if started.elapsed() >= limit {
-            break Some(fail(
-                Reason::TimedOut,
-                dir,
-                format!("git {} took longer than {} s", last(argv), limit.as_secs()),
-                "the step is tried again; look for a slow disk or a waiting program",
-            ));
-        }
-        if let Some(pulse) = pulse.as_mut()
-            && !pulse()
-        {
-            break Some(fail(
-                Reason::Contested,
-                dir,
-                "the right to this step was lost while git ran",
-                "whoever holds it now goes on from what is there",
-            ));
-        }
-    };
-    // The child is not reaped yet, so the group's number cannot have been given to another.
-    if let Some(pid) = pid {
-        // Nobody left in the group is no error.
-        let _nobody = kill_process_group(pid, Signal::KILL);
-    }
-    let status = child.wait().map_err(|e| io_fail(dir, "cannot wait for git", &e))?;
-    if let Some(error) = stopped {
-        return Err(error);
-    }
-    let collect = |stream: Option<Stream>| {
-        stream.map_or_else(Vec::new, |mut s| {
-            s.drain();
-            s.bytes
-        })
-    };
-    Ok(Output { status, stdout: collect(out), stderr: collect(err) })
-}
-
-/// Waits for output or for the end, at most one tick; true if the child has ended.
-fn has_ended(ended: Option<&OwnedFd>, streams: [Option<&Stream>; 2]) -> bool {
-    let mut fds: Vec<PollFd<'_>> = streams
-        .into_iter()
-        .flatten()
-        .filter(|s| !s.at_end)
-        .map(|s| PollFd::new(&s.fd, PollFlags::IN))
-        .collect();
-    if let Some(ended) = ended {
-        fds.push(PollFd::new(ended, PollFlags::IN));
-    }
-    let tick = Timespec::try_from(TICK).unwrap_or(Timespec { tv_sec: 0, tv_nsec: 250_000_000 });
-    // An interrupted wait is a short tick.
-    let _ready = poll(&mut fds, Some(&tick));
-    match ended {
-        Some(_) => fds.last().is_some_and(|p| !p.revents().is_empty()),
-        // Without a descriptor for the process, its outputs tell; it must not be reaped here.
-        None => streams.into_iter().flatten().all(|s| s.at_end),
-    }
-}
-
-fn last(argv: &[OsString]) -> String {
-    let mut skip = false;
-    for arg in argv {
-        if skip {
-            skip = false;
-        } else if arg == "-c" {
-            skip = true;
-        } else if !arg.as_bytes().starts_with(b"-") {
-            return arg.to_string_lossy().into_owned();
-        }
-    }
-    String::new()
-}
-
-/// One output pipe, read without blocking.
-struct Stream {
-    fd: File,
-    bytes: Vec<u8>,
-    at_end: bool,
-}
-
-impl Stream {
-    fn new(fd: OwnedFd) -> Stream {
-        // If this fails the reads block until the pipe closes, which the child's end brings.
-        let _blocking = rustix::fs::fcntl_setfl(fd.as_fd(), rustix::fs::OFlags::NONBLOCK);
-        Stream { fd: File::from(fd), bytes: Vec::new(), at_end: false }
-    }
-
-    /// Takes what is there now.
-    fn drain(&mut self) {
-        let mut buffer = [0u8; 65536];
-        while !self.at_end {
-            match self.fd.read(&mut buffer) {
-                Ok(0) => self.at_end = true,
-                Ok(n) => self.bytes.extend_from_slice(&buffer[..n]),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(_nothing_now) => return,
-            }
-        }
-    }
 }

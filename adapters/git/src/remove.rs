@@ -2,6 +2,8 @@
 //! does anything, so it recognises that it was done and not recorded (W-37), and refuses what is
 //! not the recorded worktree (W-31).
 
+mod way_back;
+
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -25,6 +27,7 @@ use crate::process::Git;
 use crate::purge::remove_tree;
 use crate::root::{aside_path, check_root, component, make_folders, remove_empty, trash_path};
 use crate::tree;
+use crate::unsaved::{Target, look};
 use crate::users::standing_in;
 
 /// How often a tree that changes under a removal is salvaged again before the step gives up.
@@ -117,7 +120,12 @@ impl Removal<'_> {
             }
             Standing::Missing(Some(admin)) => {
                 refuse_foreign_lock(self.place, &admin)?;
-                Ok(done(true))
+                let target = Target { git_dir: &admin, tree: None, inside: Path::new("") };
+                if is_half_made(&admin) || look(self.git, &target).unsaved.is_none() {
+                    return Ok(done(true));
+                }
+                let proof = self.put_folder_back(&admin)?;
+                Ok(StepDone { salvage: self.save(&proof, pulse)?, ..done(true) })
             }
             Standing::Missing(None) => Ok(done(false)),
             Standing::InTrash(_) => Ok(done(true)),
@@ -369,7 +377,6 @@ impl Removal<'_> {
                     ));
                 }
                 remove_tree(&common, &admin, &mut pulse)?;
-                remove_empty(&common.join("freehold"), admin.parent().unwrap_or(&common));
                 found = true;
             }
             // Done means verified (W-36).
@@ -383,48 +390,9 @@ impl Removal<'_> {
             }
         }
         manifest::forget(root, self.id)?;
-        remove_empty(&root.path, trash.parent().unwrap_or(&root.path));
+        // Freehold's own folders stay: another removal may be about to use them.
         remove_empty(&root.path, place.path.parent().unwrap_or(&root.path));
         self.lock.retire();
         Ok(done(found))
-    }
-
-    /// The way back, while the trash is whole (C-18).
-    pub(crate) fn put_back(&self) -> Result<StepDone, WorkspaceError> {
-        let place = self.place;
-        let trash = self.trash()?;
-        if !is_there(&trash) {
-            manifest::forget(&place.root, self.id)?;
-            return Ok(done(matches!(standing(place)?, Standing::Here(_))));
-        }
-        if manifest::is_purging(&place.root, self.id) {
-            return Err(fail(
-                Reason::IdentityMismatch,
-                &place.path,
-                "its trash is not whole any more: unlinking has begun",
-                "what was unsaved is in salvage; make the worktree again and restore it",
-            ));
-        }
-        let common = common_dir(&place.repository)?;
-        let moved = self.admin_trash(&common);
-        if is_there(&moved) {
-            let link = crate::identity::read_link_file(&trash.join(".git"))
-                .map_err(|e| io_fail(&trash, "cannot read the worktree's link", &e))?
-                .unwrap_or_default();
-            let name = link.file_name().unwrap_or_default();
-            let _registry = lock_registry(&common, self.wait)?;
-            make_folders(&common, &common.join("worktrees"))?;
-            rename(
-                &moved,
-                &common.join("worktrees").join(name),
-                "cannot put the registration back",
-            )?;
-        }
-        prove_at(place, &trash)?;
-        make_folders(&place.root.path, place.path.parent().unwrap_or(&place.root.path))?;
-        rename(&trash, &place.path, "cannot put the worktree back")?;
-        manifest::forget(&place.root, self.id)?;
-        remove_empty(&place.root.path, trash.parent().unwrap_or(&place.root.path));
-        Ok(done(true))
     }
 }

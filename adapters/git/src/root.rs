@@ -230,8 +230,29 @@ pub(crate) fn open_place(place: &Place) -> Result<At, WorkspaceError> {
     }
 }
 
+/// How often folders are made again that somebody removes at the same time (W-42).
+const FOLDER_TRIES: usize = 16;
+
 /// Makes the missing folders from a top to a path below it, never through a link.
 pub(crate) fn make_folders(top: &Path, path: &Path) -> Result<(), WorkspaceError> {
+    for _ in 1..FOLDER_TRIES {
+        match make_folders_once(top, path) {
+            // A folder above was empty and went with its last worktree while this was made.
+            Err(_) if top.is_dir() && !path.is_dir() && !is_blocked(top, path) => {}
+            made => return made,
+        }
+    }
+    make_folders_once(top, path)
+}
+
+/// Whether something that is no folder stands on the way.
+fn is_blocked(top: &Path, path: &Path) -> bool {
+    path.ancestors()
+        .take_while(|a| *a != top)
+        .any(|a| fs::symlink_metadata(a).is_ok_and(|found| !found.is_dir()))
+}
+
+fn make_folders_once(top: &Path, path: &Path) -> Result<(), WorkspaceError> {
     let rest = path.strip_prefix(top).map_err(|_outside| {
         fail(Reason::OutsideRoot, path, "the folder is not below its root", "correct the row")
     })?;

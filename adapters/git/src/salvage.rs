@@ -43,6 +43,7 @@
 
 mod admin;
 mod exact;
+mod give;
 mod hash;
 mod index;
 mod manifest;
@@ -56,6 +57,8 @@ mod store;
 mod survey;
 #[cfg(test)]
 mod tests;
+mod tracked;
+mod writer;
 
 use freehold_kernel::Unsaved;
 use freehold_store::workspaces::{Place, Pulse, Restored, RootPlace, SalvageMade, WorkspaceError};

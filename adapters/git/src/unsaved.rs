@@ -1,6 +1,8 @@
 //! What is unsaved in a worktree (W-33): every kind by its own look, nothing inferred from
 //! another. A look that fails is `unknown`, which counts as unsaved.
 
+mod state;
+
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
@@ -15,23 +17,6 @@ use crate::process::{Git, Output, Run};
 
 /// How many paths of one kind are listed; the rest is a number.
 const LISTED: usize = 100;
-
-/// Files in an administration directory that mean that something was begun and not ended.
-const OPERATIONS: &[(&str, &str)] = &[
-    ("rebase-merge", "a rebase"),
-    ("rebase-apply", "a rebase or am"),
-    ("MERGE_HEAD", "a merge"),
-    ("MERGE_AUTOSTASH", "a merge with stashed changes"),
-    ("CHERRY_PICK_HEAD", "a cherry-pick"),
-    ("REVERT_HEAD", "a revert"),
-    ("BISECT_LOG", "a bisect"),
-    ("BISECT_START", "a bisect"),
-    ("sequencer", "a series of cherry-picks or reverts"),
-];
-
-/// State that only this administration directory has.
-const PRIVATE: &[(&str, &str)] =
-    &[("config.worktree", "its own configuration"), ("info/sparse-checkout", "its sparse file")];
 
 /// What a look at a worktree found.
 #[derive(Debug, Default)]
@@ -289,50 +274,6 @@ impl Ask<'_> {
                     format!("submodule {name}: its repository lies in the worktree itself"),
                 );
                 seen.paths.push(inside);
-            }
-        }
-    }
-
-    fn operations(&self, seen: &mut Seen) {
-        for (file, what) in OPERATIONS {
-            if fs::symlink_metadata(self.target.git_dir.join(file)).is_ok() {
-                seen.add(Unsaved::OPERATION, format!("{what} is in progress ({file})"));
-            }
-        }
-        // With reftables these two are no files.
-        if self.target.git_dir.join("reftable").is_dir() {
-            for (name, what) in [("CHERRY_PICK_HEAD", "cherry-pick"), ("REVERT_HEAD", "revert")] {
-                match self.run(&["rev-parse", "--verify", "--quiet", name]) {
-                    Ok(output) if output.status.success() => {
-                        seen.add(Unsaved::OPERATION, format!("a {what} is in progress"));
-                    }
-                    Ok(_) => {}
-                    Err(e) => seen.unknown("whether something is in progress", &e),
-                }
-            }
-        }
-    }
-
-    /// Refs and state that nothing outside the administration directory has.
-    fn private(&self, seen: &mut Seen) {
-        let own = ["refs/worktree", "refs/bisect", "refs/rewritten"];
-        let mut args = vec!["for-each-ref", "--format=%(refname)"];
-        args.extend(own);
-        match self.ok(&args) {
-            Ok(output) => {
-                for name in output.stdout.split(|b| *b == b'\n').filter(|n| !n.is_empty()) {
-                    seen.add(Unsaved::PRIVATE, format!("a ref of its own: {}", show_bytes(name)));
-                }
-            }
-            Err(e) => seen.unknown("whether it has refs of its own", &e),
-        }
-        // A submodule's repository always has a configuration; that is no work.
-        if !self.target.inside.as_os_str().is_empty() {
-            return;
-        }
-        for (file, what) in PRIVATE {
-            if fs::metadata(self.target.git_dir.join(file)).is_ok_and(|m| m.len() > 0) {
-                seen.add(Unsaved::PRIVATE, format!("{what} ({file})"));
             }
         }
     }

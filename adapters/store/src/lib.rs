@@ -8,15 +8,27 @@
 mod cause;
 pub mod dump;
 pub mod error;
+pub mod host;
+pub mod lifecycle;
+pub mod maker;
 pub mod memory;
 pub mod names;
 pub mod record;
+mod recovery;
 pub mod run;
+pub mod runtimes;
 pub mod store;
 pub mod submission;
+pub mod worker;
 pub mod workspaces;
 
 pub use error::StoreError;
+pub use host::{Drive, Host, HostError, OnThisThread, Who};
+pub use lifecycle::{Operation, RepositoryReport, Stands};
+pub use maker::{Made, Wanted};
 pub use names::{NameError, Names};
+pub use runtimes::{NoRuntimes, RuntimeHandle, Runtimes};
 pub use store::{Clock, Read, Rows, Store};
 pub use submission::{Accepted, Composer, Outcome, Refused, Submission};
+pub use worker::Ticked;
+pub use workspaces::{Place, WorkspaceError, Workspaces};

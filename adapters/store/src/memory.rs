@@ -62,6 +62,7 @@ impl Memory {
     pub fn submit_now(&self, submission: &Submission) -> Result<Outcome, StoreError> {
         let mut world = self.lock();
         let mut run = Run::new(submission);
+        run.know(&world.names)?;
         while let Some(query) = run.query()? {
             world.load(&query, run.view_mut())?;
         }

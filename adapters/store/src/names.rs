@@ -141,6 +141,29 @@ impl Names {
     }
 
     /// Takes over everything that `other` knows.
+    ///
+    /// # Errors
+    /// [`NameError::Collision`] if the two know one digest by different texts.
+    pub fn merge_checked(&mut self, other: &Names) -> Result<(), NameError> {
+        for ((kind, id), text) in &other.texts {
+            match self.texts.get(&(*kind, *id)) {
+                Some(known) if known != text => {
+                    return Err(NameError::Collision {
+                        kind: kind.code(),
+                        first: known.clone(),
+                        second: text.clone(),
+                    });
+                }
+                Some(_) => {}
+                None => {
+                    self.texts.insert((*kind, *id), text.clone());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes over everything that `other` knows; where both know a text, the own one stays.
     pub fn merge(&mut self, other: &Names) {
         for (key, text) in &other.texts {
             self.texts.entry(*key).or_insert_with(|| text.clone());

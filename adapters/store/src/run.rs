@@ -146,6 +146,10 @@ impl<'s> Run<'s> {
                 }
                 From::Int(n) => vec![Stored::Int(n)],
                 From::Column(table, column) => self.column_values(table, column)?,
+                From::Identities(kind, table, column) => {
+                    identity = Some(kind);
+                    self.column_values(table, column)?
+                }
             };
             let fresh: Vec<Stored> =
                 values.into_iter().filter(|v| self.asked.insert(v.clone())).collect();
@@ -189,6 +193,14 @@ impl<'s> Run<'s> {
     /// The rows loaded so far, for a store that keeps them as rows (see [`crate::memory`]).
     pub fn view_mut(&mut self) -> &mut View {
         &mut self.view
+    }
+
+    /// Takes over the texts behind such rows.
+    ///
+    /// # Errors
+    /// [`StoreError::Name`] if two strings have one digest.
+    pub fn know(&mut self, names: &Names) -> Result<(), StoreError> {
+        Ok(self.names.merge_checked(names)?)
     }
 
     /// Remembers the stored outcome of the request, for such a store.

@@ -267,6 +267,10 @@ fn operation(command: &OperationCommand, to: &mut Vec<L>) {
                 L::AttemptsOfResources,
                 L::AllTurnsOfSessions,
                 L::InputsOfSessions,
+                // Tombstones (D-16).
+                L::IdentitiesOfTasks,
+                L::IdentitiesOfSessions,
+                L::IdentitiesOfWorkspaces,
                 // Children move up, and the parent must be able to take them (T-7).
                 L::ChildrenOfTasks,
                 L::ParentsOfTasks,
@@ -319,7 +323,6 @@ fn attempt(command: &AttemptCommand, to: &mut Vec<L>) {
         AttemptCommand::Begin { attempt, environment, repo, root, path, instance, .. } => {
             environment_with_owner(environment, to);
             to.extend([
-                L::Identity(IdentityKind::Task, 0),
                 L::Repo(repo),
                 L::Attempt(attempt),
                 L::Root(root),

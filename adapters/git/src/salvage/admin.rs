@@ -11,7 +11,7 @@ use super::manifest::Kind;
 use super::reach::names_in;
 use super::scan::{Seen, Walk, changing, is_in, open_file, open_top};
 use super::seat::{Beat, Seat, lines};
-use super::survey::hash_at;
+use super::tracked::hash_at;
 use crate::error::{io_fail, os_fail};
 use crate::identity::STAMP;
 
@@ -90,7 +90,7 @@ pub(crate) fn scan(seat: &Seat<'_>, beat: &mut Beat<'_>) -> Result<Vec<AdminFile
         let oid = hash_at(&top, seat.format, &seen)
             .map_err(|e| os_fail(&path(), "cannot read the worktree's state", e))?
             .ok_or_else(|| changing(&path(), "its size changed while it was read"))?;
-        let searched = kind == Unsaved::OPERATION || seen.path == b"ORIG_HEAD";
+        let searched = kind == Unsaved::OPERATION;
         let names = if searched && seen.sign.size <= SEARCHED_BYTES_MAX && seen.kind == Kind::File {
             let mut text = Vec::new();
             open_file(&top, &seen.path)

@@ -13,9 +13,13 @@ use super::restore::{Back, write_locked};
 use super::scan::{look, open_top};
 use super::seat::{Beat, Pipe};
 use super::store::DURABLE;
-use super::survey::{Survey, hash_of};
+use super::survey::Survey;
+use super::tracked::hash_of;
 use crate::error::{fail, os_fail, show_bytes};
 use crate::process::Input;
+
+/// How many small files are fetched from the store at once.
+const FETCHED: usize = 500;
 
 /// Files that any worktree has of its own: what lies there is newer and stays.
 const STAYS: &[&[u8]] = &[b"HEAD", b"ORIG_HEAD", b"FETCH_HEAD", b"COMMIT_EDITMSG", b"gc.pid"];
@@ -52,8 +56,12 @@ impl Back<'_> {
             }
         }
         let mut submodules = 0u64;
-        for line in &manifest.files {
+        for (n, line) in manifest.files.iter().enumerate() {
             beat.tick()?;
+            if n.is_multiple_of(FETCHED) {
+                let next = manifest.files.len().min(n + FETCHED);
+                self.fetch(&manifest.files[n..next], beat)?;
+            }
             let done = match (line.kind, line.class) {
                 (_, Class::Submodule) => {
                     submodules += 1;

@@ -17,10 +17,22 @@ use crate::error::fail;
 pub(crate) struct Object {
     /// Its name in hex.
     pub(crate) oid: String,
-    /// `commit`, `tree`, `blob` or `tag`.
-    pub(crate) kind: String,
     /// Its bytes.
     pub(crate) bytes: Vec<u8>,
+}
+
+/// Files of a commit: mode and object by path.
+pub(crate) type Files = BTreeMap<Vec<u8>, (u32, String)>;
+
+/// The commit that is checked out; all of it empty for an unborn branch.
+#[derive(Default)]
+pub(crate) struct Base {
+    /// Its tree, in hex.
+    pub(crate) tree: String,
+    /// Its own bytes.
+    pub(crate) commit: Vec<u8>,
+    /// Its files.
+    pub(crate) files: Files,
 }
 
 /// What the roots reach and nothing else does.
@@ -81,7 +93,7 @@ pub(crate) fn reach(
 }
 
 /// Every object that these trees and blobs are made of, themselves included.
-pub(crate) fn parts(
+fn parts(
     seat: &Seat<'_>,
     tops: &BTreeSet<String>,
     beat: &mut Beat<'_>,
@@ -113,7 +125,7 @@ pub(crate) fn sizes(
 }
 
 /// Reads objects whole; for small ones.
-pub(crate) fn read(
+fn read(
     seat: &Seat<'_>,
     oids: &BTreeSet<String>,
     beat: &mut Beat<'_>,
@@ -141,11 +153,11 @@ pub(crate) fn batch(bytes: &[u8]) -> Option<Vec<Object>> {
         let end = rest.iter().position(|b| *b == b'\n')?;
         let head = std::str::from_utf8(&rest[..end]).ok()?;
         let mut words = head.split(' ');
-        let (oid, kind, size) = (words.next()?, words.next()?, words.next()?);
+        let (oid, _kind, size) = (words.next()?, words.next()?, words.next()?);
         let size: usize = size.parse().ok()?;
         let body = rest.get(end + 1..end + 1 + size)?.to_vec();
         rest = rest.get(end + 2 + size..)?;
-        out.push(Object { oid: oid.to_owned(), kind: kind.to_owned(), bytes: body });
+        out.push(Object { oid: oid.to_owned(), bytes: body });
     }
     Some(out)
 }
@@ -169,4 +181,36 @@ pub(crate) fn names_in(text: &[u8], hex_len: usize) -> impl Iterator<Item = Stri
     text.split(|b| !matches!(b, b'0'..=b'9' | b'a'..=b'f'))
         .filter(move |word| word.len() == hex_len && word.iter().any(|b| *b != b'0'))
         .map(|word| String::from_utf8_lossy(word).into_owned())
+}
+
+/// Looks up the base.
+pub(super) fn base_of(
+    seat: &Seat<'_>,
+    base: &str,
+    beat: &mut Beat<'_>,
+) -> Result<Base, WorkspaceError> {
+    if base.is_empty() {
+        return Ok(Base::default());
+    }
+    let commit = seat.ask(&["cat-file", "commit", base], b"", &[], beat)?;
+    let tree = header(&commit, "tree").unwrap_or_default();
+    let listed = seat.ask(&["ls-tree", "-r", "-z", "--full-tree", base], b"", &[], beat)?;
+    let files = listed
+        .split(|b| *b == 0)
+        .filter_map(|line| {
+            let tab = line.iter().position(|b| *b == b'\t')?;
+            let mut words = std::str::from_utf8(&line[..tab]).ok()?.split(' ');
+            let mode = u32::from_str_radix(words.next()?, 8).ok()?;
+            let oid = words.nth(1)?.to_owned();
+            Some((line[tab + 1..].to_vec(), (mode, oid)))
+        })
+        .collect();
+    Ok(Base { tree, commit, files })
+}
+
+/// Bytes of the base's files; none if one of them is not there.
+pub(super) fn base_size(files: &Files, sizes: &BTreeMap<String, (String, u64)>) -> Option<u64> {
+    let blobs: BTreeSet<&String> =
+        files.values().filter(|(mode, _oid)| *mode != 0o160_000).map(|(_mode, oid)| oid).collect();
+    blobs.into_iter().map(|oid| sizes.get(oid).map(|(_kind, size)| *size)).sum()
 }

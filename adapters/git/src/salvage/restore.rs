@@ -10,15 +10,20 @@ use std::path::Path;
 use freehold_kernel::{Reason, Unsaved};
 use freehold_store::workspaces::{Place, Restored, WorkspaceError};
 
+use super::give::give_objects;
 use super::manifest::{At, Class, FileLine, IndexLine, Kind, Manifest};
 use super::put::Put;
-use super::reach::as_lines;
+use super::reach::{as_lines, batch};
 use super::scan::{Seen, split};
-use super::seat::{Beat, Pipe, Seat, lines};
-use super::store::{DURABLE, Scratch, Store, check_ref};
-use super::survey::{PART, Survey, hash_of};
+use super::seat::{Beat, Pipe, Seat};
+use super::store::{Scratch, Store, check_ref};
+use super::survey::{PART, Survey};
+use super::tracked::hash_of;
 use crate::error::{fail, io_fail, show_bytes};
 use crate::process::{Git, Input};
+
+/// The largest file that is read together with others; the rest are streamed one by one.
+const SMALL_BYTES_MAX: u64 = 64 << 10;
 
 /// The same as [`super::restore`].
 pub(super) fn restore(
@@ -49,6 +54,7 @@ pub(super) fn restore(
         manifest: &manifest,
         lines: now.manifest.files.iter().map(|f| (f.path.as_slice(), f)).collect(),
         now: &now,
+        fetched: BTreeMap::new(),
         entries: 0,
         contents: manifest.contents,
         notes: Vec::new(),
@@ -177,81 +183,6 @@ fn is_from(
     }
 }
 
-/// Gives the user's repository the objects that the index and head will name. No ref is made;
-/// what the worktree's own index and head name, no collection takes.
-fn give_objects(
-    seat: &Seat<'_>,
-    store: &Store<'_>,
-    scratch: &Scratch<'_>,
-    manifest: &Manifest,
-    ref_name: &str,
-    beat: &mut Beat<'_>,
-) -> Result<(), WorkspaceError> {
-    let mut oids: BTreeSet<String> = manifest
-        .index
-        .iter()
-        .filter(|e| e.base.is_some() && e.mode != 0o160_000)
-        .map(|e| e.oid.clone())
-        .collect();
-    let mut tops: BTreeSet<String> = manifest.objects.iter().cloned().collect();
-    let mut raw = Vec::new();
-    let kept = |kind: &str, path: String| {
-        let revision = format!("{ref_name}:{path}");
-        (kind.to_owned(), revision)
-    };
-    for oid in &manifest.commits {
-        raw.push((oid, kept("commit", format!("commits/{oid}/commit"))));
-    }
-    for oid in &manifest.tags {
-        raw.push((oid, kept("tag", format!("tags/{oid}"))));
-    }
-    let mut bodies = Vec::new();
-    for (oid, (kind, revision)) in raw {
-        let body = store.repo.ask(&["cat-file", "blob", &revision], Pipe::default(), beat)?;
-        if kind == "commit" {
-            tops.extend(super::reach::header(&body, "tree"));
-        }
-        bodies.push((oid, kind, body));
-    }
-    // The empty tree is in no entry; every repository knows it.
-    let empty = seat.format.empty_tree();
-    let makes_empty = tops.remove(&empty);
-    if !tops.is_empty() {
-        let input = as_lines(&tops);
-        let pipe = Pipe { stdin: Input::Bytes(&input), ..Pipe::default() };
-        let args = ["rev-list", "--objects", "--no-object-names", "--stdin"];
-        oids.extend(lines(&store.repo.ask(&args, pipe, beat)?));
-    }
-    if !oids.is_empty() {
-        let pack = scratch.create("give.pack")?;
-        let input = as_lines(&oids);
-        let pipe = Pipe { stdin: Input::Bytes(&input), stdout: Some(&pack), ..Pipe::default() };
-        let args = ["pack-objects", "--quiet", "--stdout", "--window=0", "--delta-base-offset"];
-        store.repo.ask(&args, pipe, beat)?;
-        let args: &[&str] =
-            if oids.len() > 100 { &["index-pack", "--stdin"] } else { &["unpack-objects", "-q"] };
-        let pipe = Pipe { stdin: Input::File(&pack), config: DURABLE, ..Pipe::default() };
-        seat.pipe(args, pipe, beat)?;
-    }
-    if makes_empty {
-        bodies.push((&empty, "tree".into(), Vec::new()));
-    }
-    for (oid, kind, body) in bodies {
-        let args = ["hash-object", "-t", &kind, "-w", "--literally", "--stdin"];
-        let pipe = Pipe { stdin: Input::Bytes(&body), config: DURABLE, ..Pipe::default() };
-        let made = seat.pipe(&args, pipe, beat)?;
-        if made.trim_ascii_end() != oid.as_bytes() {
-            return Err(fail(
-                Reason::Io,
-                &store.repo.dir,
-                format!("{kind} {oid} cannot be put back under its own name"),
-                "read it with git from the salvage store",
-            ));
-        }
-    }
-    Ok(())
-}
-
 /// Puts the head where it was if the entry was taken on a detached one. The branch that was
 /// checked out stays where it is. True if anything moved.
 fn detach(
@@ -287,6 +218,8 @@ pub(super) struct Back<'a> {
     pub(super) now: &'a Survey,
     /// Its lines by path; of two lines, the one of what is there.
     pub(super) lines: BTreeMap<&'a [u8], &'a FileLine>,
+    /// Contents of small files that come next, by object.
+    pub(super) fetched: BTreeMap<String, Vec<u8>>,
     pub(super) entries: u64,
     /// What is back.
     pub(super) contents: Unsaved,
@@ -336,30 +269,81 @@ impl Back<'_> {
                 None => return Ok(false),
             },
         };
-        // Index objects are in the user's repository by now, everything else is in the entry.
-        let from_index = line.at == At::Index;
-        let seat = self.seat;
-        let store = self.store;
-        let args = ["cat-file", "blob", line.oid.as_str()];
-        let fetch = |out: Option<&File>, beat: &mut Beat<'_>| {
-            let pipe = Pipe { stdout: out, ..Pipe::default() };
-            if from_index {
-                seat.pipe(&args, pipe, beat)
-            } else {
-                store.repo.ask(&args, pipe, beat)
-            }
+        let known = self.fetched.get(&line.oid);
+        let content = |out: Option<&mut File>, beat: &mut Beat<'_>| match (known, out) {
+            (Some(bytes), None) => Ok(bytes.clone()),
+            (Some(bytes), Some(out)) => out
+                .write_all(bytes)
+                .map(|()| Vec::new())
+                .map_err(|e| io_fail(&self.seat.work, "cannot put a file back", &e)),
+            (None, out) => self.content(line, out.as_deref(), beat),
         };
         let done = if line.kind == Kind::Link {
-            let target = fetch(None, beat)?;
+            let target = content(None, beat)?;
             self.put.link(&line.path, &target, instead_of)?
         } else {
-            self.put
-                .file(&line.path, line.perm, instead_of, |file| fetch(Some(file), beat).map(drop))?
+            self.put.file(&line.path, line.perm, instead_of, |file| {
+                content(Some(file), beat).map(drop)
+            })?
         };
         if done {
             self.entries += 1;
         }
         Ok(done)
+    }
+
+    /// Reads one content. Objects of the index are in the user's repository by now, everything
+    /// else is in the entry.
+    fn content(
+        &self,
+        line: &FileLine,
+        stdout: Option<&File>,
+        beat: &mut Beat<'_>,
+    ) -> Result<Vec<u8>, WorkspaceError> {
+        let args = ["cat-file", "blob", line.oid.as_str()];
+        let pipe = Pipe { stdout, ..Pipe::default() };
+        if line.at == At::Index {
+            self.seat.pipe(&args, pipe, beat)
+        } else {
+            self.store.repo.ask(&args, pipe, beat)
+        }
+    }
+
+    /// Reads the small ones of the lines that come next with one command for each place.
+    pub(super) fn fetch(
+        &mut self,
+        next: &[FileLine],
+        beat: &mut Beat<'_>,
+    ) -> Result<(), WorkspaceError> {
+        self.fetched.clear();
+        let here =
+            |f: &FileLine| self.lines.get(f.path.as_slice()).is_some_and(|now| now.oid == f.oid);
+        let wanted = |from_index: bool| -> BTreeSet<String> {
+            next.iter()
+                .filter(|f| matches!(f.kind, Kind::File | Kind::Link) && !f.oid.is_empty())
+                .filter(|f| f.size <= SMALL_BYTES_MAX && f.class != Class::Submodule)
+                .filter(|f| (f.at == At::Index) == from_index && !here(f))
+                .map(|f| f.oid.clone())
+                .collect()
+        };
+        let mut found = Vec::new();
+        for from_index in [false, true] {
+            let input = as_lines(&wanted(from_index));
+            if input.is_empty() {
+                continue;
+            }
+            let pipe = Pipe { stdin: Input::Bytes(&input), ..Pipe::default() };
+            let args = ["cat-file", "--batch"];
+            let bytes = if from_index {
+                self.seat.pipe(&args, pipe, beat)?
+            } else {
+                self.store.repo.ask(&args, pipe, beat)?
+            };
+            // What is missing is asked for by itself, and then says so.
+            found.extend(batch(&bytes).unwrap_or_default());
+        }
+        self.fetched = found.into_iter().map(|o| (o.oid, o.bytes)).collect();
+        Ok(())
     }
 
     fn is_untouched(&self, seen: &Seen) -> bool {

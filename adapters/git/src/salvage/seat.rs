@@ -122,7 +122,6 @@ impl<'a> Seat<'a> {
             config: pipe.config,
             limit: Some(LONG),
             pulse: Some(&mut *beat.pulse),
-            ..Run::default()
         };
         Ok(self.git.ok(&self.work, args, run)?.stdout)
     }

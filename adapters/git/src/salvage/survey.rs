@@ -12,14 +12,14 @@ use freehold_kernel::{Reason, Unsaved};
 use freehold_store::workspaces::WorkspaceError;
 
 use super::admin::{self, AdminFile};
-use super::hash::Format;
-use super::index::{Entry, Index, IndexStat};
+use super::index::{Entry, Index};
 use super::manifest::{At, Class, FileLine, IndexLine, Kind, Manifest, RemovedLine};
-use super::reach::{self, Reach};
-use super::scan::{Seen, Sign, Walk, changing, open_file, read_link};
+use super::reach::{self, Files, Reach};
+use super::scan::{Seen, Walk, is_in, split};
 use super::seat::{Beat, Seat};
 use super::store::Scratch;
-use crate::error::{fail, os_fail, show_bytes};
+use super::tracked::{Look, State};
+use crate::error::{fail, show_bytes};
 
 /// Part of the name of a file that a restore has not finished writing.
 pub(crate) const PART: &[u8] = b".freehold-restoring-";
@@ -74,7 +74,8 @@ impl Survey {
             ));
         }
         let base = base.unwrap_or_default();
-        let (base_tree, base_commit, base_files) = base_of(seat, &base, beat)?;
+        let found = reach::base_of(seat, &base, beat)?;
+        let (base_tree, base_commit, base_files) = (found.tree, found.commit, found.files);
 
         let gitlinks: Vec<Vec<u8>> =
             index.entries.iter().filter(|e| e.is_gitlink()).map(|e| e.path.clone()).collect();
@@ -107,7 +108,7 @@ impl Survey {
             reach: Reach::default(),
             base_tree,
             base_commit,
-            base_size: base_size(&base_files, &sizes),
+            base_size: reach::base_size(&base_files, &sizes),
             converted: 0,
             dirty: BTreeMap::new(),
         };
@@ -138,11 +139,7 @@ impl Survey {
     }
 
     /// The index against the base. Returns the objects that only the index has, by path.
-    fn staged(
-        &mut self,
-        index: &Index,
-        base: &BTreeMap<Vec<u8>, (u32, String)>,
-    ) -> BTreeMap<Vec<u8>, String> {
+    fn staged(&mut self, index: &Index, base: &Files) -> BTreeMap<Vec<u8>, String> {
         let mut only = BTreeMap::new();
         let mut paths = BTreeSet::new();
         for e in &index.entries {
@@ -204,11 +201,10 @@ impl Survey {
         for s in &seen {
             beat.tick()?;
             present.insert(s.path.as_slice());
-            if super::scan::split(&s.path).1.starts_with(PART) {
+            if split(&s.path).1.starts_with(PART) {
                 continue;
             }
-            let in_submodule =
-                gitlinks.iter().any(|g| s.path != *g && super::scan::is_in(&s.path, g));
+            let in_submodule = gitlinks.iter().any(|g| s.path != *g && is_in(&s.path, g));
             let entry = tracked.get(s.path.as_slice()).copied().filter(|e| fits(e, s.kind));
             if let Some(entry) = entry {
                 self.tracked(look, entry, s, beat)?;
@@ -345,129 +341,6 @@ impl Survey {
     }
 }
 
-/// What deciding about a tracked file needs.
-struct Look<'a> {
-    seat: &'a Seat<'a>,
-    index_time: (i64, i64),
-    sizes: &'a BTreeMap<String, (String, u64)>,
-    /// What git takes for changed, asked once if it matters.
-    modified: OnceCell<BTreeSet<Vec<u8>>>,
-}
-
-/// How a tracked file stands to its object.
-enum State {
-    /// Its bytes are the object's.
-    Same,
-    /// Git takes it for unchanged, but its bytes are not the object's.
-    Converted,
-    /// It is changed.
-    Changed,
-}
-
-impl Look<'_> {
-    fn state(
-        &self,
-        entry: &Entry,
-        s: &Seen,
-        beat: &mut Beat<'_>,
-    ) -> Result<(String, State), WorkspaceError> {
-        let mode_same =
-            s.kind != Kind::File || (s.sign.mode & 0o100 != 0) == (entry.mode & 0o100 != 0);
-        let known = entry.stage == 0 && !entry.intent_to_add && mode_same;
-        if known && is_unchanged(&entry.stat, &s.sign, self.index_time) {
-            let size = self.sizes.get(&entry.oid).map(|(_kind, size)| *size);
-            let same = s.kind == Kind::Link || size.is_none_or(|size| size == s.sign.size);
-            return Ok(if same {
-                (entry.oid.clone(), State::Same)
-            } else {
-                (hash_of(self.seat, s)?, State::Converted)
-            });
-        }
-        let oid = hash_of(self.seat, s)?;
-        if known && oid == entry.oid {
-            return Ok((oid, State::Same));
-        }
-        // Other bytes, but git may call them unchanged: line ends, for one. Where bits hide the
-        // file git would say so of anything, so there it is not asked.
-        let hidden = entry.assume_unchanged || entry.skip_worktree;
-        let converted = known
-            && !hidden
-            && s.kind == Kind::File
-            && entry.mode & 0o170_000 == 0o100_000
-            && !self.modified(beat)?.contains(&s.path);
-        Ok((oid, if converted { State::Converted } else { State::Changed }))
-    }
-
-    /// Tracked files that git takes for changed, without the user's filter programs (W-32): what
-    /// only such a program could call unchanged counts as changed.
-    fn modified(&self, beat: &mut Beat<'_>) -> Result<&BTreeSet<Vec<u8>>, WorkspaceError> {
-        if let Some(known) = self.modified.get() {
-            return Ok(known);
-        }
-        let pattern = r"^filter\..*\.(clean|process|required)$";
-        let args = ["config", "-z", "--name-only", "--get-regexp", pattern];
-        let filters = self.seat.ask_if(&args, beat)?.unwrap_or_default();
-        let mut env = Vec::new();
-        for name in filters.split('\0').filter(|name| !name.is_empty()) {
-            let value = if name.ends_with(".required") { "false" } else { "" };
-            let n = env.len() / 2;
-            env.push((format!("GIT_CONFIG_KEY_{n}"), name.to_owned()));
-            env.push((format!("GIT_CONFIG_VALUE_{n}"), value.to_owned()));
-        }
-        env.push(("GIT_CONFIG_COUNT".to_owned(), (env.len() / 2).to_string()));
-        let env: Vec<(&str, &OsStr)> =
-            env.iter().map(|(name, value)| (name.as_str(), value.as_ref())).collect();
-        // The user's own index, read only: its time tells git which entries not to trust.
-        let args = ["diff-files", "-z", "--name-only", "--ignore-submodules=all"];
-        let listed = self.seat.ask(&args, b"", &env, beat)?;
-        let found =
-            listed.split(|b| *b == 0).filter(|p| !p.is_empty()).map(<[u8]>::to_vec).collect();
-        Ok(self.modified.get_or_init(|| found))
-    }
-}
-
-/// Whether git's memory of a file proves it unchanged: nothing differs, and the file is older
-/// than the index, so that a change in the same instant cannot hide.
-fn is_unchanged(known: &IndexStat, sign: &Sign, index_time: (i64, i64)) -> bool {
-    let same = |known: (u32, u32), now: (i64, i64)| {
-        i64::from(known.0) == now.0 && i64::from(known.1) == now.1
-    };
-    let low = |n: u64| u32::try_from(n & 0xffff_ffff).unwrap_or(0);
-    same(known.mtime, sign.mtime)
-        && same(known.ctime, sign.ctime)
-        && known.ino == low(sign.ino)
-        && known.size == low(sign.size)
-        && sign.mtime < index_time
-}
-
-/// The name of a file's or link's bytes as they are now.
-pub(crate) fn hash_of(seat: &Seat<'_>, s: &Seen) -> Result<String, WorkspaceError> {
-    let at = || seat.work.join(<OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(&s.path));
-    hash_at(&seat.top, seat.format, s)
-        .map_err(|e| match e {
-            rustix::io::Errno::NOENT | rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR => {
-                changing(&at(), "it was replaced while it was read")
-            }
-            e => os_fail(&at(), "cannot read the file", e),
-        })?
-        .ok_or_else(|| changing(&at(), "its size changed while it was read"))
-}
-
-/// The same below any opened folder; none if its size is not what was seen.
-pub(crate) fn hash_at(
-    top: &std::os::fd::OwnedFd,
-    format: Format,
-    s: &Seen,
-) -> Result<Option<String>, rustix::io::Errno> {
-    if s.kind == Kind::Link {
-        return Ok(Some(format.blob(&read_link(top, &s.path)?)));
-    }
-    let file = open_file(top, &s.path)?;
-    format
-        .blob_of(file, s.sign.size)
-        .map_err(|e| rustix::io::Errno::from_io_error(&e).unwrap_or(rustix::io::Errno::IO))
-}
-
 /// The index, whole. A split or sparse one is put together by git, in a scratch of ours.
 fn read_index(
     seat: &Seat<'_>,
@@ -495,41 +368,6 @@ fn read_index(
     let index = Index::parse(&whole, seat.format).map_err(wrong)?;
     let plain = index.plain(&whole, seat.format);
     Ok((index, plain))
-}
-
-/// The base's tree, its own bytes, and its files.
-#[allow(clippy::type_complexity)]
-fn base_of(
-    seat: &Seat<'_>,
-    base: &str,
-    beat: &mut Beat<'_>,
-) -> Result<(String, Vec<u8>, BTreeMap<Vec<u8>, (u32, String)>), WorkspaceError> {
-    if base.is_empty() {
-        return Ok(Default::default());
-    }
-    let commit = seat.ask(&["cat-file", "commit", base], b"", &[], beat)?;
-    let tree = reach::header(&commit, "tree").unwrap_or_default();
-    let listed = seat.ask(&["ls-tree", "-r", "-z", "--full-tree", base], b"", &[], beat)?;
-    let files = listed
-        .split(|b| *b == 0)
-        .filter_map(|line| {
-            let tab = line.iter().position(|b| *b == b'\t')?;
-            let mut words = std::str::from_utf8(&line[..tab]).ok()?.split(' ');
-            let mode = u32::from_str_radix(words.next()?, 8).ok()?;
-            let oid = words.nth(1)?.to_owned();
-            Some((line[tab + 1..].to_vec(), (mode, oid)))
-        })
-        .collect();
-    Ok((tree, commit, files))
-}
-
-fn base_size(
-    files: &BTreeMap<Vec<u8>, (u32, String)>,
-    sizes: &BTreeMap<String, (String, u64)>,
-) -> Option<u64> {
-    let blobs: BTreeSet<&String> =
-        files.values().filter(|(mode, _oid)| *mode != 0o160_000).map(|(_mode, oid)| oid).collect();
-    blobs.into_iter().map(|oid| sizes.get(oid).map(|(_kind, size)| *size)).sum()
 }
 
 /// What git takes for untracked and not ignored. Asked with a copy of the index.

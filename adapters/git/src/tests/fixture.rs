@@ -175,10 +175,27 @@ impl Fixture {
         let found = registered(place, &self.common()).unwrap();
         assert_eq!(found.ours, None);
         let book = crate::root::book(&self.root);
-        assert!(!book.join("trash").exists(), "the trash is left");
-        let manifests = fs::read_dir(book.join("manifests")).map_or(0, Iterator::count);
-        assert_eq!(manifests, 0, "a manifest is left");
-        let freehold = self.common().join("freehold");
-        assert!(!freehold.join("store-1/admin").exists(), "the moved registration is left");
+        let entries = |folder: PathBuf| {
+            let found = fs::read_dir(folder).into_iter().flatten().flatten();
+            // Folders that only give the trash its depth stay.
+            found.filter(|e| e.file_name() != "deep" || !is_only_depth(&e.path())).count()
+        };
+        assert_eq!(entries(book.join("manifests")), 0, "a manifest is left");
+        assert_eq!(entries(book.join("trash")), 0, "the trash is left");
+        let shallow = |folder: &Path| {
+            let names = fs::read_dir(folder).unwrap().flatten().map(|e| e.file_name());
+            names.filter(|n| n.to_string_lossy().contains("trash-")).count()
+        };
+        for folder in [&self.root.path, &self.root.path.join(".freehold"), &book] {
+            assert_eq!(shallow(folder), 0, "the trash is left");
+        }
+        let moved = self.common().join("freehold/store-1/admin");
+        assert_eq!(entries(moved), 0, "the moved registration is left");
     }
+}
+
+/// A folder named `deep` with nothing in it but more of them.
+fn is_only_depth(folder: &Path) -> bool {
+    let mut entries = fs::read_dir(folder).unwrap().flatten();
+    entries.all(|e| e.file_name() == "deep" && is_only_depth(&e.path()))
 }

@@ -10,7 +10,7 @@ use freehold_store::workspaces::{Plan, Workspaces};
 
 use super::fixture::{Fixture, git};
 use crate::identity::{STAMP, is_half_made};
-use crate::make::{READY, make_branch, make_registration, put_aside_half_made, write_stamp};
+use crate::make::{make_branch, make_registration, put_aside_half_made, write_stamp};
 use crate::process::Git;
 
 const WAIT: Duration = Duration::from_secs(60);
@@ -228,7 +228,7 @@ fn a_finished_checkout_is_not_checked_out_again() {
     assert_eq!(fs::read(place.path.join("a.txt")).unwrap(), b"edited");
     assert!(place.path.join("new").exists());
     // Even where the mark of a finished checkout was lost, nothing is overwritten.
-    fs::remove_file(f.admin(&place).join(READY)).unwrap();
+    fs::write(f.admin(&place).join(STAMP), &place.stamp).unwrap();
     f.try_make(&place, &f.plan(&place)).unwrap();
     assert_eq!(fs::read(place.path.join("a.txt")).unwrap(), b"one\n");
     let aside = crate::root::book(&f.root).join("aside");
@@ -286,6 +286,18 @@ fn eight_worktrees_of_one_repository_are_made_at_once() {
         for n in 0..8 {
             let f = &f;
             scope.spawn(move || f.remove(&f.place(&format!("r0-w{n}")), &format!("id{n}")));
+        }
+    });
+    // The folder of the last one goes while the next is made in it (W-42).
+    std::thread::scope(|scope| {
+        for n in 0..4 {
+            let f = &f;
+            scope.spawn(move || {
+                for round in 0..6 {
+                    let place = f.made(&format!("shared/folder/t{n}-{round}"));
+                    f.remove(&place, &format!("shared{n}-{round}"));
+                }
+            });
         }
     });
     assert_eq!(crate::list_registrations(&f.main).unwrap().len(), 9);

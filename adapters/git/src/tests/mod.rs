@@ -1,5 +1,6 @@
 //! Against real git in temporary folders.
 
+mod dirty;
 mod fixture;
 mod inspecting;
 mod making;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use freehold_kernel::{Found, Reason, RemovalStep};
-use freehold_store::workspaces::{BranchVerdict, Place};
+use freehold_store::workspaces::{BranchVerdict, Place, Workspaces};
 
 use super::fixture::{Fixture, STEPS, git, repository};
 
@@ -19,6 +19,8 @@ fn trash(f: &Fixture, place: &Place, id: &str) -> PathBuf {
 fn a_worktree_goes_and_nothing_else() {
     let f = Fixture::new();
     let (place, other) = (f.made("group/w"), f.made("group/other"));
+    // Nothing is unsaved, so nothing is kept.
+    assert_eq!(f.step(&place, "r1", RemovalStep::Salvaged).unwrap().salvage, None);
     f.remove(&place, "r1");
     f.assert_gone(&place);
     // The branch stays by default, and its name is free again.
@@ -398,4 +400,59 @@ fn a_half_made_worktree_is_removed() {
     fs::create_dir(&place.path).unwrap();
     f.remove(&place, "r1");
     f.assert_gone(&place);
+}
+
+/// F27: the directory went by hand; what its registration still has is salvaged, then it goes.
+#[test]
+fn work_in_the_registration_of_a_missing_directory_is_salvaged() {
+    let f = Fixture::new();
+    let place = f.made("w");
+    fs::write(place.path.join("new"), "staged").unwrap();
+    git(&place.path, &["add", "new"]);
+    git(&place.path, &["checkout", "--quiet", "--detach"]);
+    git(&place.path, &["commit", "--allow-empty", "--quiet", "-m", "only here"]);
+    let head = git(&place.path, &["rev-parse", "HEAD"]);
+    fs::remove_dir_all(&place.path).unwrap();
+    let seen = f.inspect(&place);
+    assert_eq!(seen.evidence.found, Found::Missing);
+    assert_eq!(seen.head, head);
+    let made = f.step(&place, "r1", RemovalStep::Salvaged).unwrap().salvage.unwrap();
+    assert_eq!(made.base, head);
+    assert!(made.contents.covers(seen.evidence.unsaved), "{made:?} {seen:?}");
+    for step in &STEPS[1..] {
+        f.step(&place, "r1", *step).unwrap();
+    }
+    f.assert_gone(&place);
+    assert_eq!(crate::leftovers(&f.root), Vec::<PathBuf>::new());
+    // A worktree on the same branch takes it back.
+    let again = Place { stamp: "freehold store-1 root token-2".to_owned(), ..place.clone() };
+    f.try_make(&again, &f.plan(&again)).unwrap();
+    let lock = f.spaces.lock(&again).unwrap();
+    f.spaces.restore(&lock, &again, &made.ref_name).unwrap();
+    assert_eq!(git(&again.path, &["show", ":new"]), "staged");
+}
+
+/// A whole life with real salvage: every kind that a person would miss comes back.
+#[test]
+fn what_a_removal_salvaged_is_restored_into_a_new_worktree() {
+    let f = Fixture::new();
+    let place = f.made("w");
+    fs::write(place.path.join("a.txt"), "edited").unwrap();
+    fs::write(place.path.join("new"), "untracked").unwrap();
+    fs::write(place.path.join(".env"), "ignored").unwrap();
+    let seen = f.inspect(&place).evidence.unsaved;
+    let made = f.step(&place, "r1", RemovalStep::Salvaged).unwrap().salvage.unwrap();
+    assert_eq!(made.contents, seen);
+    for step in &STEPS[1..] {
+        f.step(&place, "r1", *step).unwrap();
+    }
+    f.assert_gone(&place);
+    let again = Place { stamp: "freehold store-1 root token-2".to_owned(), ..place.clone() };
+    f.try_make(&again, &f.plan(&again)).unwrap();
+    let lock = f.spaces.lock(&again).unwrap();
+    let back = f.spaces.restore(&lock, &again, &made.ref_name).unwrap();
+    assert_eq!(back.contents, seen);
+    for (name, text) in [("a.txt", "edited"), ("new", "untracked"), (".env", "ignored")] {
+        assert_eq!(fs::read_to_string(again.path.join(name)).unwrap(), text);
+    }
 }

@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use freehold_kernel::{Found, Reason, RemovalStep};
+use freehold_kernel::{Found, Kind, PathId, Reason, RemovalStep, RootId, WorktreeId};
+use freehold_store::names::id_of;
 use freehold_store::workspaces::{Place, RootPlace, Workspaces};
 
 use super::fixture::{Fixture, STEPS, git, repository};
@@ -19,6 +20,11 @@ fn assert_refused(f: &Fixture, place: &Place, reason: Reason, what: &str) {
     assert_eq!(f.spaces.verify(place).unwrap_err().reason, reason, "{what}");
     for step in STEPS {
         if step == RemovalStep::BranchSettled {
+            continue;
+        }
+        if step == RemovalStep::Purged {
+            // It reaches the trash alone, whatever stands at the path; there is none.
+            assert!(f.step(place, "r", step).map_or(true, |done| !done.found_something));
             continue;
         }
         let refused = f.step(place, "r", step).expect_err(what);
@@ -223,4 +229,26 @@ fn a_root_that_is_not_the_recorded_one_allows_no_conclusion() {
     let second = RootPlace { store: "store/2".to_owned(), ..other };
     f.spaces.make_root(&second).unwrap();
     f.spaces.check_root(&f.root).unwrap();
+}
+
+/// W-30: a permission reaches its own root, path and identity.
+#[test]
+fn a_permission_for_another_worktree_is_refused() {
+    let f = Fixture::new();
+    let place = f.made("w");
+    let path = PathId(id_of(Kind::PathId, place.path.to_str().unwrap()));
+    let identity = place.worktree_id();
+    let check = |root, path, identity| crate::check_permission(&place, root, path, identity);
+    check(place.root.id, path, Some(identity)).unwrap();
+    for refused in [
+        check(RootId(8), path, Some(identity)),
+        check(place.root.id, PathId(path.0 ^ 1), Some(identity)),
+        check(place.root.id, path, Some(WorktreeId(identity.0 ^ 1))),
+        // Without an identity it reaches no directory.
+        check(place.root.id, path, None),
+    ] {
+        assert_eq!(refused.unwrap_err().reason, Reason::IdentityMismatch);
+    }
+    fs::remove_dir_all(&place.path).unwrap();
+    check(place.root.id, path, None).unwrap();
 }

@@ -80,30 +80,49 @@ fn a_file_that_never_rests_is_changing() {
     assert!(crate::salvage::list(&rig.place.root).unwrap().is_empty());
 }
 
+/// Saves while one change falls in as soon as the scratch has the first file and not the second.
+fn save_with_change(rig: &Rig, has: &str, has_not: &str, change: &dyn Fn()) -> SalvageMade {
+    let scratch = crate::root::book(&rig.place.root).join("salvage-scratch/save-e");
+    let mut changed = false;
+    let mut pulse = || {
+        if !changed && scratch.join(has).exists() && !scratch.join(has_not).exists() {
+            changed = true;
+            change();
+        }
+        true
+    };
+    let made = save(&Git::new(), &rig.place, "e", GIB2, &mut pulse).unwrap().unwrap();
+    assert!(changed, "the change fell between {has} and {has_not}");
+    made
+}
+
 #[test]
-fn a_change_in_between_is_kept_as_it_ends() {
-    // Wherever the one change falls, the entry has what the worktree has at the end.
-    for at in (1..80).step_by(3) {
-        let rig = Rig::new();
-        let path = rig.file("a.txt");
-        write(&path, "changed\n");
-        let mut n = 0;
-        let mut writer = || {
-            n += 1;
-            if n == at {
-                fs::write(&path, "CHANGED\n").unwrap();
-            }
-            true
-        };
-        let made = save(&Git::new(), &rig.place, "e", GIB2, &mut writer).unwrap().unwrap();
-        let kept = rig.ask_store(&["show", &format!("{}:worktree/a.txt", made.ref_name)]);
-        let calls_after = n - at;
-        eprintln!("{at} of {n}: {kept:?}");
-        assert!(
-            kept == fs::read_to_string(&path).unwrap() || calls_after < 12,
-            "the change in call {at} of {n} was missed"
-        );
+fn a_change_while_it_is_kept_is_kept_too() {
+    // While the files are read, and after all of them were read and handed to git.
+    for (has, has_not) in [("index", "stream"), ("stream", "marks"), ("marks", "nothing")] {
+        for name in ["a.txt", "fresh", "b.txt", ".env"] {
+            let rig = Rig::new();
+            write(&rig.file("a.txt"), "changed\n");
+            write(&rig.file("fresh"), "changed\n");
+            write(&rig.file(".env"), "changed\n");
+            // Long enough that the caller is asked while it is read.
+            write(&rig.file("zz.bin"), vec![0u8; 8 << 20]);
+            let made =
+                save_with_change(&rig, has, has_not, &|| write(&rig.file(name), "CHANGED\n"));
+            let tree = if name == ".env" { "ignored" } else { "worktree" };
+            let kept = rig.ask_store(&["show", &format!("{}:{tree}/{name}", made.ref_name)]);
+            assert_eq!(kept, "CHANGED\n", "{name} between {has} and {has_not}");
+        }
     }
+}
+
+#[test]
+fn staging_while_it_is_kept_is_kept_too() {
+    let rig = Rig::new();
+    write(&rig.file("a.txt"), "changed\n");
+    let made = save_with_change(&rig, "marks", "nothing", &|| drop(rig.git(&["add", "a.txt"])));
+    let kept = rig.ask_store(&["show", &format!("{}:staged/0/a.txt", made.ref_name)]);
+    assert_eq!(kept, "changed\n");
 }
 
 #[test]

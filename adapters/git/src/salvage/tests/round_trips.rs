@@ -31,15 +31,20 @@ fn staged_and_changed_again_are_both_back() {
     let show = |path: &str| rig.ask_store(&["show", &format!("{}:{path}", made.ref_name)]);
     assert_eq!(show("staged/0/a.txt"), "staged\n");
     assert_eq!(show("worktree/a.txt"), "changed again\n");
+    // Git's memory of a file that lay elsewhere must not prove anything about this one.
+    use crate::salvage::{hash::Format, index::Index};
+    let bytes = fs::read(rig.admin().join("index")).unwrap();
+    let index = Index::parse(&bytes, Format::Sha1).unwrap();
+    let memory = |name: &[u8]| index.entries.iter().find(|e| e.path == name).unwrap().stat;
+    assert_eq!(memory(b"a.txt"), Default::default());
+    assert_ne!(memory(b"b.txt"), Default::default());
 }
 
 #[test]
-fn a_change_in_the_instant_of_the_index_is_seen() {
+fn a_change_that_keeps_size_and_time_is_seen() {
     let rig = Rig::new();
+    let time = fs::metadata(rig.file("a.txt")).unwrap().modified().unwrap();
     write(&rig.file("a.txt"), "one\ntwo\nTHREE\n");
-    // The same size and time as git remembers, as a change in the same tick has.
-    let index = rig.admin().join("index");
-    let time = fs::metadata(&index).unwrap().modified().unwrap();
     fs::File::options().write(true).open(rig.file("a.txt")).unwrap().set_modified(time).unwrap();
     rig.round_trip(Unsaved::TRACKED);
 }
@@ -77,6 +82,8 @@ fn untracked_nested_empty_and_odd_names() {
     }
     write(&rig.file("nul"), b"\0\r\n\0");
     chmod(&rig.file("nul"), 0o600);
+    // Past what is fetched together with others.
+    write(&rig.file("large.bin"), (0..200_000u32).map(|n| (n % 251) as u8).collect::<Vec<u8>>());
     rig.round_trip(Unsaved::UNTRACKED);
 }
 
@@ -315,15 +322,22 @@ fn line_ends_and_filters_never_touch_a_byte() {
 
 #[test]
 fn no_filter_of_the_user_is_run() {
-    let rig = Rig::with("sha1", |repo| write(&repo.join(".gitattributes"), "*.up filter=up\n"));
+    let rig = Rig::with("sha1", |repo| {
+        write(&repo.join(".gitattributes"), "*.up filter=up\n");
+        write(&repo.join("t.up"), "abc\n");
+    });
     let trap = rig.top().join("trap");
     let command = format!("touch {} && cat", trap.display());
     git(rig.repo(), &["config", "filter.up.clean", &command]);
     git(rig.repo(), &["config", "filter.up.required", "true"]);
+    // Of the same size, so that git has to look at the content.
+    write(&rig.file("t.up"), "xyz\n");
     write(&rig.file("a.up"), "x\n");
-    write(&rig.file("a.txt"), "y\n");
-    rig.saved();
-    assert!(!trap.exists());
+    let made = rig.saved();
+    assert_eq!(names(made.contents), ["tracked", "untracked"]);
+    assert!(!trap.exists(), "keeping ran the user's filter");
+    rig.git(&["status"]);
+    assert!(trap.exists(), "git's own look runs it");
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn no_push_and_no_clone_carries_it() {
         [rig.repo().to_path_buf(), rig.top().join("pushed.git"), rig.top().join("cloned.git")]
     {
         assert!(!git(&repo, &["for-each-ref"]).contains("salvage"));
-        for oid in [blob.trim(), &rig.ask_store(&["rev-parse", &made.ref_name]).trim()] {
+        for oid in [blob.trim(), rig.ask_store(&["rev-parse", &made.ref_name]).trim()] {
             assert!(!run(&repo, &["cat-file", "-e", oid]).status.success(), "{}", repo.display());
         }
     }
@@ -135,4 +135,54 @@ fn two_worktrees_have_two_entries_in_one_store() {
     assert_eq!(two.ref_name, "refs/salvage/two");
     assert!(odd.ref_name.starts_with("refs/salvage/") && !odd.ref_name.contains(".."));
     assert_eq!(crate::salvage::list(&rig.place.root).unwrap().len(), 3);
+}
+
+#[test]
+fn damage_in_the_store_is_noticed_when_it_is_read_back() {
+    use crate::salvage::hash::Format;
+    use crate::salvage::seat::Beat;
+    use crate::salvage::store::Store;
+    let rig = Rig::new();
+    dirty(&rig);
+    let made = rig.saved();
+    let tip = rig.ask_store(&["rev-parse", &made.ref_name]).trim().to_owned();
+    let packs = rig.store().join("objects/pack");
+    let find = |end: &str| {
+        let mut names = fs::read_dir(&packs).unwrap().map(|e| e.unwrap().path());
+        names.find(|p| p.extension().is_some_and(|e| e == end)).unwrap()
+    };
+    let (pack, index) = (find("pack"), find("idx"));
+    let git = Git::new();
+    let store = Store::new(&git, &rig.place.root, Format::Sha1);
+    let verify = || {
+        let mut on = || true;
+        let mut beat = Beat::new(&mut on, rig.work());
+        store.verify(&made.ref_name, &tip, Some(&index), &mut beat)
+    };
+    verify().unwrap();
+    let good = fs::read(&pack).unwrap();
+    let mut bad = good.clone();
+    bad[good.len() / 2] ^= 1;
+    chmod(&pack, 0o644);
+    fs::write(&pack, &bad).unwrap();
+    assert_eq!(reason(verify()), Reason::Io);
+    fs::write(&pack, &good).unwrap();
+    verify().unwrap();
+    fs::remove_file(&index).unwrap();
+    assert_eq!(reason(verify()), Reason::Io);
+}
+
+#[test]
+fn a_repository_whose_path_git_could_take_for_a_list() {
+    let mut rig = Rig::new();
+    let moved = rig.top().join("re:po \"q\" \\ \u{fc}");
+    fs::rename(rig.repo(), &moved).unwrap();
+    git(&moved, &["worktree", "repair", rig.work().to_str().unwrap()]);
+    rig.place.repository = moved;
+    rig.git(&["checkout", "-q", "--detach"]);
+    dirty(&rig);
+    rig.git(&["commit", "-qm", "own"]);
+    rig.round_trip(
+        Unsaved::TRACKED.with(Unsaved::UNTRACKED).with(Unsaved::IGNORED).with(Unsaved::COMMITS),
+    );
 }

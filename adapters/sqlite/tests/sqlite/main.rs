@@ -1,0 +1,17 @@
+//! The SQLite store: what it is on disk, what it refuses to open, that it keeps what it said
+//! through crashes, and that it answers as the in-memory reference does.
+
+mod crash;
+#[path = "../../../store/tests/driver/mod.rs"]
+mod driver;
+mod field_cases;
+mod host;
+mod opening;
+mod random;
+mod reading;
+mod requests;
+mod rights;
+mod schema;
+mod story;
+mod twin;
+mod within;

@@ -1,0 +1,319 @@
+//! One task's life with a host's own names and texts, on both stores, compared at every step.
+
+use freehold_kernel::*;
+use freehold_store::Composer;
+
+use crate::host::say;
+use crate::twin::Twin;
+
+impl Twin {
+    /// What must be accepted, with equal rows afterwards.
+    fn says(&mut self, command: impl FnOnce(&mut Composer, &View) -> Command) -> Reply {
+        let rows = self.everything();
+        let submission = say(|c| {
+            c.know(&rows.names);
+            command(c, &rows.view)
+        });
+        let outcome = self.submit(&submission).accepted();
+        self.compare().unwrap_or_else(|what| panic!("{what}"));
+        outcome.unwrap_or_else(|refused| panic!("{refused}")).reply
+    }
+
+    /// What must be refused.
+    fn refuses(&mut self, guard: Guard, command: impl FnOnce(&mut Composer) -> Command) {
+        let outcome = self.submit(&say(command)).accepted();
+        self.compare().unwrap_or_else(|what| panic!("{what}"));
+        assert_eq!(outcome.unwrap_err().refusal.guard, guard);
+    }
+}
+
+/// An id from a host's string.
+fn id<I: Id>(c: &mut Composer, text: &str) -> I {
+    c.id(text).unwrap()
+}
+
+/// Something that is named by a text.
+fn text<I: Id>(c: &mut Composer, text: &str) -> I {
+    c.text(text).unwrap()
+}
+
+/// Freehold's own ids are UUIDs.
+const fn own(n: u128) -> u128 {
+    0x018f_0000_0000_7000_8000_0000_0000_0000 + n
+}
+
+fn evidence(found: Found) -> Evidence {
+    Evidence { found, unsaved: Unsaved::UNTRACKED, obstacle: Reason::None, head: None }
+}
+
+fn reserve(c: &mut Composer, operation: &str, job: u128, trigger: Trigger) -> Command {
+    Command::Operation(OperationCommand::Reserve {
+        operation: id(c, operation),
+        job: JobId(own(job)),
+        task: id(c, "board/7"),
+        trigger,
+        environment: None,
+        cascade_root: None,
+        policy: UnsavedPolicy::Salvage,
+        branch_policy: BranchPolicy::Keep,
+        consent: Unsaved::NONE,
+        unsaved: Unsaved::NONE,
+        refuse_busy: false,
+        instance: id(c, "process 1"),
+        content: ContentHash(own(900)),
+    })
+}
+
+fn snapshot(c: &mut Composer, operation: &str) -> Command {
+    Command::Operation(OperationCommand::Snapshot {
+        operation: id(c, operation),
+        scope: Scope::Task,
+        instance: id(c, "process 1"),
+    })
+}
+
+fn mutate(c: &mut Composer, operation: &str) -> Command {
+    Command::Operation(OperationCommand::Mutate {
+        operation: id(c, operation),
+        scope: Scope::Task,
+        instance: id(c, "process 1"),
+    })
+}
+
+fn begin_the_world(twin: &mut Twin) {
+    twin.says(|c, _| {
+        Command::System(SystemCommand::RegisterInstance {
+            instance: id(c, "process 1"),
+            host: id(c, "laptop"),
+        })
+    });
+    twin.says(|c, _| {
+        Command::Operator(OperatorCommand::RegisterRoot {
+            root: id(c, "root"),
+            host: id(c, "laptop"),
+            path: text(c, "/home/ann/trees"),
+        })
+    });
+    twin.says(|c, _| {
+        let workspace = id(c, "w");
+        Command::Task(TaskCommand::CreateWorkspace { workspace })
+    });
+    twin.says(|c, _| {
+        let task: TaskId = id(c, "board/7");
+        c.content(TableId::Tasks, task.0, "title", "Räum auf");
+        Command::Task(TaskCommand::Create {
+            task,
+            workspace: id(c, "w"),
+            parent: None,
+            kind: TaskKind::Standard,
+            expires_at: None,
+        })
+    });
+    twin.says(|c, _| {
+        let environment: EnvironmentId = id(c, "env");
+        c.content(TableId::Environments, environment.0, "workspace_path", "/home/ann/trees/7");
+        Command::Task(TaskCommand::CreateEnvironment {
+            environment,
+            task: id(c, "board/7"),
+            container: None,
+            sandbox: None,
+        })
+    });
+}
+
+fn make_a_worktree(twin: &mut Twin) {
+    twin.says(|c, _| {
+        Command::Attempt(AttemptCommand::Begin {
+            attempt: AttemptId(own(1)),
+            token: Token(own(2)),
+            environment: id(c, "env"),
+            repo: RepoId(own(3)),
+            repository: id(c, "ann/project"),
+            slug: text(c, "fix-it"),
+            root: id(c, "root"),
+            path: text(c, "/home/ann/trees/7/0002"),
+            branch: text(c, "fix-it"),
+            worktree: text(c, "stamp 1"),
+            branch_existed: false,
+            start_commit: text(c, "abc123"),
+            instance: id(c, "process 1"),
+        })
+    });
+    let (attempt, token) = (AttemptId(own(1)), Token(own(2)));
+    twin.says(|_, _| Command::Attempt(AttemptCommand::Materialised { attempt, token }));
+    twin.says(|_, _| Command::Attempt(AttemptCommand::Persist { attempt, token }));
+}
+
+fn work_in_sessions(twin: &mut Twin) {
+    for session in ["s1", "s2"] {
+        twin.says(|c, _| {
+            Command::Session(SessionCommand::Create {
+                session: id(c, session),
+                task: id(c, "board/7"),
+                environment: None,
+                source: SessionSource::Person,
+                parent: None,
+            })
+        });
+    }
+    for (n, reply) in [(1u128, Reply::Done), (2, Reply::Queued)] {
+        let said = twin.says(|c, _| {
+            let input: InputId = id(c, &format!("input {n}"));
+            c.content(TableId::Inputs, input.0, "content", "go on \u{1f980}");
+            Command::Turn(TurnCommand::Submit {
+                session: id(c, "s1"),
+                input,
+                origin: Origin::Person,
+                turn: TurnId(own(10 + n)),
+                runtime: RuntimeId(own(20 + n)),
+                runtime_kind: RuntimeKind::Local,
+                instance: id(c, "process 1"),
+            })
+        });
+        assert_eq!(said, reply);
+    }
+    for (turn, next) in [(11, 15), (15, 16)] {
+        twin.says(|_, _| {
+            Command::Turn(TurnCommand::End {
+                turn: TurnId(own(turn)),
+                outcome: TurnOutcome::Completed,
+                next_turn: TurnId(own(next)),
+                next_runtime: RuntimeId(own(next + 20)),
+            })
+        });
+    }
+    let running: Vec<RuntimeId> = twin.everything().view.runtimes.iter().map(|r| r.id).collect();
+    for runtime in running {
+        twin.says(|_, _| {
+            let status = RuntimeStatus::Stopped;
+            Command::Turn(TurnCommand::ReportRuntime { runtime, status })
+        });
+    }
+}
+
+fn delete_a_session(twin: &mut Twin) {
+    twin.says(|c, _| {
+        Command::Session(SessionCommand::BeginClose {
+            session: id(c, "s1"),
+            kind: ClosingKind::Delete,
+            token: Token(own(30)),
+            automatic: false,
+            force: false,
+        })
+    });
+    twin.refuses(Guard::ClosingToken, |c| {
+        let session = id(c, "s1");
+        Command::Session(SessionCommand::CommitClose { session, token: Token(own(31)) })
+    });
+    twin.says(|c, _| {
+        let session = id(c, "s1");
+        Command::Session(SessionCommand::CommitClose { session, token: Token(own(30)) })
+    });
+    twin.refuses(Guard::SessionNotDeleted, |c| {
+        let session = id(c, "s1");
+        Command::Session(SessionCommand::Star { session, starred: true })
+    });
+}
+
+fn archive(twin: &mut Twin) {
+    twin.says(|c, _| reserve(c, "archive it", 40, Trigger::Archive));
+    twin.refuses(Guard::TaskUnbarred, |c| {
+        Command::Session(SessionCommand::Create {
+            session: id(c, "s3"),
+            task: id(c, "board/7"),
+            environment: None,
+            source: SessionSource::Person,
+            parent: None,
+        })
+    });
+    twin.says(|c, _| snapshot(c, "archive it"));
+    twin.says(|c, _| mutate(c, "archive it"));
+}
+
+/// Claims the part of the job that has resources in the root, removes the worktree, finishes.
+fn remove_the_worktree(twin: &mut Twin, n: u128) {
+    let token = Token(own(n));
+    let mut part = None;
+    twin.says(|c, view| {
+        let open = view.job_roots.iter().find(|r| r.state == JobState::Pending);
+        let job_root = open.unwrap().id;
+        part = Some(job_root);
+        Command::Cleanup(CleanupCommand::Claim { job_root, token, instance: id(c, "process 1") })
+    });
+    let removal = RemovalId(own(n + 1));
+    let (removal_token, seen) = (Token(own(n + 2)), evidence(Found::Here));
+    twin.says(|_, view| {
+        let waits =
+            |r: &&Resource| r.kind == ResourceKind::Worktree && r.result == ResourceResult::Waiting;
+        let resource = view.resources.iter().find(waits).unwrap().id;
+        Command::Cleanup(CleanupCommand::Permit {
+            resource,
+            token,
+            removal,
+            removal_token,
+            evidence: seen,
+        })
+    });
+    let steps = [
+        RemovalStep::Salvaged,
+        RemovalStep::Renamed,
+        RemovalStep::Compared,
+        RemovalStep::Unregistered,
+        RemovalStep::BranchSettled,
+        RemovalStep::Purged,
+    ];
+    for step in steps {
+        twin.says(|c, _| {
+            let salvage = (step == RemovalStep::Salvaged).then(|| {
+                let id = SalvageId(own(n + 3));
+                c.content(TableId::Salvage, id.0, "ref_name", "refs/salvage/1");
+                SalvageFacts { id, contents: Unsaved::UNTRACKED, size: 4096 }
+            });
+            Command::Cleanup(CleanupCommand::RecordStep {
+                removal,
+                token: removal_token,
+                step,
+                found_something: true,
+                salvage,
+            })
+        });
+    }
+    twin.says(|_, _| Command::Cleanup(CleanupCommand::Finish { job_root: part.unwrap(), token }));
+}
+
+#[test]
+fn a_tasks_life_is_the_same_on_both_stores() {
+    let mut twin = Twin::new();
+    begin_the_world(&mut twin);
+    make_a_worktree(&mut twin);
+    work_in_sessions(&mut twin);
+    delete_a_session(&mut twin);
+    archive(&mut twin);
+    twin.crash();
+    remove_the_worktree(&mut twin, 50);
+    twin.reopen();
+    let rows = twin.everything();
+    assert!(
+        rows.view.jobs.iter().all(|job| job.state == JobState::Succeeded),
+        "{:?}",
+        rows.view.jobs
+    );
+    assert_eq!(rows.view.salvage.len(), 1);
+
+    twin.says(|c, _| {
+        let task = id(c, "board/7");
+        Command::Operation(OperationCommand::Unarchive { task, cascade: false })
+    });
+    twin.says(|c, _| reserve(c, "delete it", 60, Trigger::Delete));
+    twin.says(|c, _| snapshot(c, "delete it"));
+    twin.says(|c, _| mutate(c, "delete it"));
+    twin.refuses(Guard::TaskNotDeleted, |c| {
+        Command::Operation(OperationCommand::Unarchive { task: id(c, "board/7"), cascade: false })
+    });
+    let rows = twin.everything();
+    assert!(rows.view.tasks.is_empty() && rows.view.sessions.is_empty());
+    assert!(rows.view.environments.is_empty() && rows.view.turns.is_empty());
+    // What outlives the task (D-16).
+    assert!(!rows.view.jobs.is_empty() && !rows.view.salvage.is_empty());
+    assert_eq!(rows.view.identities.iter().filter(|i| i.state == IdentityState::Gone).count(), 3);
+}

@@ -1,0 +1,266 @@
+//! The runner: a host's view of Freehold, in the host's strings. The only place that knows
+//! about transactions and effects in sequence: submit, and then, and only then, act.
+//!
+//! Calls block, on the thread that the host handed over: they wait for the store by
+//! [`Drive`], and for git. Nothing here starts a thread, a runtime or a clock.
+
+use std::future::Future;
+use std::path::PathBuf;
+
+use freehold_kernel::{
+    Command, InstanceId, Kind, Permissions, RuntimeId, RuntimeStatus, SessionEffect, SystemCommand,
+    TableId, TurnCommand,
+};
+
+use crate::error::StoreError;
+use crate::names::{NameError, uuid_text};
+use crate::runtimes::{RuntimeHandle, Runtimes};
+use crate::store::{Read, Rows, Store};
+use crate::submission::{Accepted, Composer, Outcome, Refused};
+use crate::workspaces::{WorkspaceError, Workspaces};
+
+/// How the caller's thread waits for a store.
+pub trait Drive {
+    /// Runs the future to its end.
+    fn wait<F: Future>(&self, future: F) -> F::Output;
+}
+
+/// Waits on the calling thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OnThisThread;
+
+impl Drive for OnThisThread {
+    fn wait<F: Future>(&self, future: F) -> F::Output {
+        pollster::block_on(future)
+    }
+}
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Who {
+    /// A person, or a named system authority.
+    pub actor: String,
+    /// What this one may do.
+    pub may: Permissions,
+}
+
+impl Who {
+    /// An actor with these permissions.
+    pub fn new(actor: &str, may: Permissions) -> Who {
+        Who { actor: actor.to_owned(), may }
+    }
+
+    /// The worker and the recovery.
+    pub fn system() -> Who {
+        Who::new("freehold", Permissions::ALL)
+    }
+}
+
+/// Why something was not done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// The kernel said no.
+    #[error("{0}")]
+    Refused(Refused),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The physical side refused or failed.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    /// A string cannot be an id.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// Something that the call names is not there.
+    #[error("{what} {id:?} is not known; {help}")]
+    NotThere {
+        /// What kind of thing.
+        what: &'static str,
+        /// Its id.
+        id: String,
+        /// What would help.
+        help: &'static str,
+    },
+    /// The barrier won: what had been made was undone, or will be (W-4).
+    #[error("the worktree was not kept, because {}; it was undone", guard.says())]
+    Undone {
+        /// What was in its way.
+        guard: freehold_kernel::Guard,
+    },
+}
+
+impl HostError {
+    /// The guard that refused, if that is why.
+    pub fn guard(&self) -> Option<freehold_kernel::Guard> {
+        match self {
+            HostError::Refused(refused) => Some(refused.refusal.guard),
+            HostError::Undone { guard } => Some(*guard),
+            HostError::Store(_)
+            | HostError::Workspace(_)
+            | HostError::Name(_)
+            | HostError::NotThere { .. } => None,
+        }
+    }
+}
+
+/// One running instance of a host (D-15).
+pub struct Host<S, W, D = OnThisThread> {
+    pub(crate) store: S,
+    pub(crate) workspaces: W,
+    pub(crate) drive: D,
+    pub(crate) runtimes: Box<dyn Runtimes + Send + Sync>,
+    pub(crate) instance: InstanceId,
+    machine: String,
+    repositories: Box<dyn Fn(&str) -> PathBuf + Send + Sync>,
+}
+
+impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
+    /// Registers a fresh instance on this machine.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub fn start(
+        store: S,
+        workspaces: W,
+        drive: D,
+        runtimes: Box<dyn Runtimes + Send + Sync>,
+        machine: &str,
+    ) -> Result<Host<S, W, D>, HostError> {
+        let host = Host {
+            store,
+            workspaces,
+            drive,
+            runtimes,
+            instance: InstanceId(fresh()),
+            machine: machine.to_owned(),
+            repositories: Box::new(|name| PathBuf::from(name)),
+        };
+        let instance = host.instance;
+        host.ask(&Who::system(), None, |c| {
+            let machine = c.id(machine)?;
+            Ok(Command::System(SystemCommand::RegisterInstance { instance, host: machine }))
+        })?;
+        Ok(host)
+    }
+
+    /// Says where the repository is that the host calls by a name. Without it, the name is the
+    /// path.
+    pub fn locate(&mut self, find: impl Fn(&str) -> PathBuf + Send + Sync + 'static) {
+        self.repositories = Box::new(find);
+    }
+
+    /// The store.
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+
+    /// The workspaces.
+    pub fn workspaces(&self) -> &W {
+        &self.workspaces
+    }
+
+    /// This instance's id.
+    pub fn instance(&self) -> String {
+        uuid_text(self.instance.0)
+    }
+
+    /// The machine's name, as roots and instances record it.
+    pub fn machine(&self) -> &str {
+        &self.machine
+    }
+
+    pub(crate) fn repository(&self, name: &str) -> PathBuf {
+        (self.repositories)(name)
+    }
+
+    /// Submits one command. With a request id, a lost reply may be asked for again (D-19).
+    ///
+    /// # Errors
+    /// The refusal, or the store's failure.
+    pub fn ask(
+        &self,
+        who: &Who,
+        request: Option<&str>,
+        compose: impl FnOnce(&mut Composer) -> Result<Command, NameError>,
+    ) -> Result<Accepted, HostError> {
+        let mut composer = Composer::new(&who.actor, who.may)?;
+        if let Some(id) = request {
+            composer = composer.request(id)?;
+        }
+        let command = compose(&mut composer)?;
+        let submission = composer.submit(command);
+        match self.drive.wait(self.store.submit(&submission))? {
+            Outcome::Accepted(accepted) => Ok(accepted),
+            Outcome::Refused(refused) => Err(HostError::Refused(refused)),
+        }
+    }
+
+    /// Reads rows.
+    ///
+    /// # Errors
+    /// The store's failure.
+    pub fn read(&self, reads: &[Read]) -> Result<Rows, HostError> {
+        Ok(self.drive.wait(self.store.read(reads))?)
+    }
+
+    /// Says that this instance lives.
+    ///
+    /// # Errors
+    /// The refusal, or the store's failure.
+    pub fn renew(&self) -> Result<(), HostError> {
+        let instance = self.instance;
+        self.ask(&Who::system(), None, |_| {
+            Ok(Command::System(SystemCommand::RenewInstance { instance }))
+        })?;
+        Ok(())
+    }
+
+    /// Carries out the stops among the effects: each runtime is stopped within a bound, and what
+    /// is proven dead is reported. What is not keeps its handle (C-6).
+    pub(crate) fn stop_runtimes(&self, effects: &[SessionEffect]) -> Result<(), HostError> {
+        for effect in effects {
+            match *effect {
+                SessionEffect::StopRuntime { runtime } => {
+                    let handle = self.runtime_handle(runtime)?;
+                    match self.runtimes.stop(&handle) {
+                        freehold_kernel::Liveness::Dead => self.report_stopped(runtime)?,
+                        freehold_kernel::Liveness::Alive | freehold_kernel::Liveness::Unknown => {}
+                    }
+                }
+                SessionEffect::StartTurn { .. } | SessionEffect::ReturnInput { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn report_stopped(&self, runtime: RuntimeId) -> Result<(), HostError> {
+        let handle = self.runtime_handle(runtime)?;
+        self.ask(&Who::system(), None, |c| {
+            let runtime = c.text(&handle.id)?;
+            Ok(Command::Turn(TurnCommand::ReportRuntime {
+                runtime,
+                status: RuntimeStatus::Stopped,
+            }))
+        })?;
+        Ok(())
+    }
+
+    pub(crate) fn runtime_handle(&self, runtime: RuntimeId) -> Result<RuntimeHandle, HostError> {
+        let rows = self.read(&[Read::all(TableId::Runtimes)])?;
+        let key = freehold_kernel::RowKey {
+            table: TableId::Runtimes,
+            key: freehold_kernel::Key::of(runtime.0),
+        };
+        let texts = rows
+            .contents
+            .get(&key)
+            .map(|c| c.iter().filter_map(|(k, v)| Some((*k, v.clone()?))).collect())
+            .unwrap_or_default();
+        Ok(RuntimeHandle { id: rows.names.text(Kind::RuntimeId, runtime.0)?, texts })
+    }
+}
+
+/// 16 fresh bytes: for ids and tokens that Freehold makes.
+pub(crate) fn fresh() -> u128 {
+    uuid::Uuid::now_v7().as_u128()
+}

@@ -1,0 +1,541 @@
+//! The worker: claims what is due, carries it out by warrants, and recovers what lapsed (05).
+//!
+//! It runs on the thread that it is handed: [`Host::tick`] does what is due now and returns, so
+//! that a host decides when and where. It may be killed at any point; the next tick of any
+//! instance finishes from the rows.
+
+use freehold_kernel::{
+    Authority, CleanupCommand, Command, Guard, JobRoot, JobState, Key, Kind, Liveness, Reason,
+    Removal, RemovalId, RemovalStep, Reply, Resource, ResourceKind, ResourceResult, RowKey,
+    SalvageFacts, SalvageId, TableId, Time, Token, Warrant,
+};
+
+use crate::error::StoreError;
+use crate::host::{Drive, Host, HostError, Who, fresh};
+use crate::maker::learn_head;
+use crate::names::uuid_text;
+use crate::runtimes::RuntimeHandle;
+use crate::store::{Read, Rows, Store};
+use crate::workspaces::{Place, StepDone, WorkspaceError, Workspaces};
+
+/// What one tick did. Counts of what was done, never of what was planned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ticked {
+    /// Parts of jobs that were claimed.
+    pub claimed: u32,
+    /// Resources that were settled.
+    pub settled: u32,
+    /// Removals that came to their outcome.
+    pub removals: u32,
+    /// Things that recovery brought to an end: barriers, closings, turns, attempts, claims.
+    pub recovered: u32,
+    /// Reconcile jobs that were reserved.
+    pub reconciled: u32,
+    /// What could not be done now, one line each.
+    pub troubles: Vec<String>,
+}
+
+impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
+    /// Recovers what lapsed and carries out what is due, in this process, now.
+    ///
+    /// # Errors
+    /// The store's failure. What one job stumbles over is in [`Ticked::troubles`] and in its
+    /// rows, and does not stop the others.
+    pub fn tick(&self) -> Result<Ticked, HostError> {
+        self.renew()?;
+        let mut ticked = Ticked::default();
+        self.recover(&mut ticked)?;
+        ticked.reconciled = self.reconcile()?;
+        for part in self.due()? {
+            match self.run_part(&part, &mut ticked) {
+                Ok(()) => {}
+                // Somebody else was faster, or it is not its turn.
+                Err(HostError::Refused(_)) => {}
+                Err(error @ HostError::Store(_)) => return Err(error),
+                Err(error) => ticked.troubles.push(error.to_string()),
+            }
+        }
+        Ok(ticked)
+    }
+
+    /// Ticks until `stop` says so, calling `pause` between ticks that found nothing.
+    ///
+    /// # Errors
+    /// The store's failure, unless it may pass.
+    pub fn run_until(
+        &self,
+        mut stop: impl FnMut() -> bool,
+        mut pause: impl FnMut(),
+    ) -> Result<(), HostError> {
+        while !stop() {
+            match self.tick() {
+                Ok(ticked) if ticked.claimed == 0 && ticked.recovered == 0 => pause(),
+                Ok(_) => {}
+                Err(HostError::Store(error)) if error.may_pass_later() => pause(),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The parts of jobs that are due, oldest first, that this machine may serve.
+    fn due(&self) -> Result<Vec<JobRoot>, HostError> {
+        let rows = self.read(&[
+            Read::by(TableId::JobRoots, "state", &["pending", "retry_wait"]),
+            Read::all(TableId::ManagedRoots),
+            Read::all(TableId::Instances),
+        ])?;
+        let now = rows.view.now;
+        let machine = rows.view.instances.id(self.instance.0).map(|i| i.host);
+        let mut due: Vec<JobRoot> = rows
+            .view
+            .job_roots
+            .iter()
+            .filter(|p| p.next_attempt_at.is_none_or(|at| at <= now))
+            .filter(|p| {
+                p.root_id.is_none_or(|root| {
+                    rows.view.managed_roots.id(root.0).map(|r| r.host) == machine
+                })
+            })
+            .copied()
+            .collect();
+        // What lies in no root (runtimes) comes first: worktrees wait for it (C-6).
+        due.sort_by_key(|p| (p.created_at, p.root_id.is_some(), p.id));
+        Ok(due)
+    }
+
+    fn run_part(&self, part: &JobRoot, ticked: &mut Ticked) -> Result<(), HostError> {
+        let token = Token(fresh());
+        let (id, instance) = (part.id, self.instance);
+        let claimed = self.ask(&Who::system(), None, |_| {
+            Ok(Command::Cleanup(CleanupCommand::Claim { job_root: id, token, instance }))
+        })?;
+        if claimed.reply != Reply::Done {
+            // Parked: this build cannot read it (C-10).
+            return Ok(());
+        }
+        ticked.claimed += 1;
+        let done = self.carry_out_part(part, token, ticked);
+        let end = match &done {
+            Ok(false) => CleanupCommand::PutBack { job_root: id, token },
+            Ok(true) | Err(_) => CleanupCommand::Finish { job_root: id, token },
+        };
+        self.ask(&Who::system(), None, |_| Ok(Command::Cleanup(end)))?;
+        done.map(|_| ())
+    }
+
+    /// Carries out a claimed part; false if it is to be put back (C-17).
+    fn carry_out_part(
+        &self,
+        part: &JobRoot,
+        token: Token,
+        ticked: &mut Ticked,
+    ) -> Result<bool, HostError> {
+        let rows = self.rows_of_part(part)?;
+        let mut resources: Vec<Resource> =
+            rows.view.resources.iter().filter(|r| r.job_root_id == part.id).copied().collect();
+        resources.sort_by_key(|r| (r.kind, r.id));
+        let mut failed = None;
+        for resource in resources {
+            match resource.result {
+                ResourceResult::Waiting | ResourceResult::Removing => {}
+                ResourceResult::Removed
+                | ResourceResult::Absent
+                | ResourceResult::Preserved
+                | ResourceResult::Transferred
+                | ResourceResult::Kept
+                | ResourceResult::Forgotten
+                | ResourceResult::Failed => continue,
+            }
+            let done = match resource.kind {
+                ResourceKind::Runtime | ResourceKind::Container | ResourceKind::Sandbox => {
+                    self.stop_resource(&rows, &resource, token).map(|()| true)
+                }
+                ResourceKind::Attempt => self.undo_resource(&rows, &resource, token),
+                ResourceKind::Worktree => {
+                    self.remove_resource(&rows, &resource, token, ticked).map(|()| true)
+                }
+            };
+            match done {
+                Ok(true) => ticked.settled += 1,
+                Ok(false) => return Ok(false),
+                Err(error @ HostError::Store(_)) => return Err(error),
+                // One resource's failure does not stop the others (C-8).
+                Err(error) => failed = Some(error),
+            }
+        }
+        match failed {
+            Some(error) => {
+                ticked.troubles.push(error.to_string());
+                Ok(true)
+            }
+            None => Ok(true),
+        }
+    }
+
+    fn rows_of_part(&self, part: &JobRoot) -> Result<Rows, HostError> {
+        let job = uuid_text(part.job_id.0);
+        self.read(&[
+            Read::by(TableId::Resources, "job_id", &[&job]),
+            Read::by(TableId::Jobs, "id", &[&job]),
+            Read::all(TableId::ManagedRoots),
+            Read::all(TableId::Attempts),
+            Read::all(TableId::Runtimes),
+            Read::all(TableId::Removals),
+            Read::all(TableId::Settings),
+        ])
+    }
+
+    /// Runtimes, containers, sandboxes: stopped, and settled by what is proven (C-7).
+    fn stop_resource(
+        &self,
+        rows: &Rows,
+        resource: &Resource,
+        token: Token,
+    ) -> Result<(), HostError> {
+        let handle = match (resource.runtime_id, resource.handle) {
+            (Some(runtime), _) => self.runtime_handle(runtime)?,
+            (None, Some(handle)) => RuntimeHandle {
+                id: rows.names.text(Kind::HandleId, handle.0)?,
+                texts: std::collections::BTreeMap::new(),
+            },
+            (None, None) => return Ok(()),
+        };
+        let liveness = self.runtimes.stop(&handle);
+        self.settle(resource, token, liveness)
+    }
+
+    fn settle(
+        &self,
+        resource: &Resource,
+        token: Token,
+        liveness: Liveness,
+    ) -> Result<(), HostError> {
+        self.ask(&Who::system(), None, |_| {
+            Ok(Command::Cleanup(CleanupCommand::SettleResource {
+                resource: resource.id,
+                token,
+                liveness,
+            }))
+        })?;
+        Ok(())
+    }
+
+    /// An attempt of the snapshot: while its maker lives the job is put back (C-6).
+    fn undo_resource(
+        &self,
+        rows: &Rows,
+        resource: &Resource,
+        token: Token,
+    ) -> Result<bool, HostError> {
+        let attempt = resource.attempt_id.and_then(|a| rows.view.attempts.id(a.0)).copied();
+        if let Some(attempt) = attempt
+            && unresolved(&attempt)
+        {
+            if attempt.lease_until > rows.view.now && attempt.instance_id != self.instance {
+                return Ok(false);
+            }
+            self.recover_attempt(rows, &attempt)?;
+        }
+        self.settle(resource, token, Liveness::Unknown)?;
+        Ok(true)
+    }
+
+    /// One worktree: lock, look, ask, and take the steps that are permitted.
+    fn remove_resource(
+        &self,
+        rows: &Rows,
+        resource: &Resource,
+        token: Token,
+        ticked: &mut Ticked,
+    ) -> Result<(), HostError> {
+        let place = self.place(
+            rows,
+            resource.root_id,
+            resource.path.map(|p| p.0),
+            resource.repository_id.map_or(0, |r| r.0),
+            resource.branch.map(|b| b.0),
+            resource.branch_created,
+            resource.start_commit.map(|c| c.0),
+            resource.worktree_id.map(|w| w.0),
+        )?;
+        let lock = self.workspaces.lock(&place)?;
+        // A removal on this path that nobody settled, whoever permitted it, comes first (C-18).
+        if let Some(removal) = unsettled_on(rows, resource) {
+            self.resume_removal(&removal, &lock, &place, Some((resource, token)))?;
+            ticked.removals += 1;
+            return Ok(());
+        }
+        let inspection = self.workspaces.inspect(&place);
+        let details = inspection.details.join("\n");
+        let evidence = inspection.evidence;
+        let permitted = self.ask(&Who::system(), None, |c| {
+            c.know(&rows.names);
+            learn_head(c, &inspection)?;
+            let removal = RemovalId(fresh());
+            c.content(TableId::Removals, removal.0, "detail", &details);
+            c.content(TableId::Resources, resource.id.0, "detail", &details);
+            Ok(Command::Cleanup(CleanupCommand::Permit {
+                resource: resource.id,
+                token,
+                removal,
+                removal_token: Token(fresh()),
+                evidence,
+            }))
+        })?;
+        if let Some(warrant) = permitted.warrant {
+            self.take_steps(warrant, &lock, &place, Some((resource, token)))?;
+            ticked.removals += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes over an unsettled removal whose path lock is held, and goes on with it.
+    pub(crate) fn resume_removal(
+        &self,
+        removal: &Removal,
+        lock: &W::Lock,
+        place: &Place,
+        claim: Option<(&Resource, Token)>,
+    ) -> Result<(), HostError> {
+        let instance = self.instance;
+        let taken = self.ask(&Who::system(), None, |_| {
+            Ok(Command::Cleanup(CleanupCommand::TakeOverRemoval {
+                removal: removal.id,
+                old_token: removal.token,
+                token: Token(fresh()),
+                instance,
+            }))
+        })?;
+        match taken.warrant {
+            Some(warrant) => self.take_steps(warrant, lock, place, claim),
+            None => Ok(()),
+        }
+    }
+
+    /// One step after the other, each permitted by the record of the one before.
+    pub(crate) fn take_steps(
+        &self,
+        mut warrant: Warrant,
+        lock: &W::Lock,
+        place: &Place,
+        claim: Option<(&Resource, Token)>,
+    ) -> Result<(), HostError> {
+        let limit = self.salvage_limit()?;
+        loop {
+            let (removal, token, step) = (warrant.removal(), warrant.token(), warrant.step());
+            let mut pulse = self.removal_pulse(removal, token, claim);
+            match self.workspaces.step(lock, place, warrant, limit, &mut pulse) {
+                Ok(done) => {
+                    let recorded = self.record_step(removal, token, step, &done);
+                    match recorded {
+                        Ok(Some(next)) => warrant = next,
+                        Ok(None) => return Ok(()),
+                        Err(error) if error.guard() == Some(Guard::SalvagedFirst) => {
+                            // Something unsaved is not in the salvage: it changed under our
+                            // hands. Nothing has been moved.
+                            let failed = changed_meanwhile(place);
+                            self.record_failure(removal, token, &failed)?;
+                            return Err(failed.into());
+                        }
+                        Err(error) => return Err(error),
+                    }
+                }
+                Err(failed) => {
+                    self.record_failure(removal, token, &failed)?;
+                    return Err(failed.into());
+                }
+            }
+        }
+    }
+
+    fn record_step(
+        &self,
+        removal: RemovalId,
+        token: Token,
+        step: RemovalStep,
+        done: &StepDone,
+    ) -> Result<Option<Warrant>, HostError> {
+        let accepted = self.ask(&Who::system(), None, |c| {
+            let salvage = done.salvage.as_ref().map(|made| {
+                let id = SalvageId(fresh());
+                c.content(TableId::Salvage, id.0, "ref_name", &made.ref_name);
+                SalvageFacts {
+                    id,
+                    contents: made.contents,
+                    size: i64::try_from(made.size).unwrap_or(i64::MAX),
+                }
+            });
+            if let Some(branch) = &done.branch {
+                c.content(TableId::Removals, removal.0, "detail", &format!("branch: {branch:?}"));
+            }
+            Ok(Command::Cleanup(CleanupCommand::RecordStep {
+                removal,
+                token,
+                step,
+                found_something: done.found_something,
+                salvage,
+            }))
+        })?;
+        Ok(accepted.warrant)
+    }
+
+    fn record_failure(
+        &self,
+        removal: RemovalId,
+        token: Token,
+        failed: &WorkspaceError,
+    ) -> Result<(), HostError> {
+        self.ask(&Who::system(), None, |c| {
+            c.content(TableId::Removals, removal.0, "detail", &failed.to_string());
+            Ok(Command::Cleanup(CleanupCommand::RecordFailure {
+                removal,
+                token,
+                reason: failed.reason,
+            }))
+        })?;
+        Ok(())
+    }
+
+    fn salvage_limit(&self) -> Result<u64, HostError> {
+        let rows = self.read(&[Read::all(TableId::Settings)])?;
+        let settings =
+            rows.view.settings.id(1).copied().unwrap_or(freehold_kernel::Settings::DEFAULT);
+        Ok(u64::try_from(settings.salvage_limit).unwrap_or(0))
+    }
+
+    /// Renews claim and removal during a long step; false once either is lost (W-13, C-4).
+    fn removal_pulse(
+        &self,
+        removal: RemovalId,
+        token: Token,
+        claim: Option<(&Resource, Token)>,
+    ) -> impl FnMut() -> bool + '_ {
+        let part = claim.map(|(resource, token)| (resource.job_root_id, token));
+        let mut last = std::time::Instant::now();
+        move || {
+            if last.elapsed() < std::time::Duration::from_millis(500) {
+                return true;
+            }
+            last = std::time::Instant::now();
+            let held = self.ask(&Who::system(), None, |_| {
+                Ok(Command::Cleanup(CleanupCommand::RenewRemoval { removal, token }))
+            });
+            // A claim that is gone (a cancelled job) does not take the removal's own right
+            // (C-18); it is renewed so that a long removal is not rescued.
+            if let Some((job_root, token)) = part {
+                let _ = self.ask(&Who::system(), None, |_| {
+                    Ok(Command::Cleanup(CleanupCommand::Renew { job_root, token }))
+                });
+            }
+            held.is_ok()
+        }
+    }
+
+    /// Settles removals that nobody carries on: those of cancelled jobs and of attempts whose
+    /// executor is gone (C-18).
+    pub(crate) fn settle_abandoned(&self, ticked: &mut Ticked) -> Result<(), HostError> {
+        let rows = self.read(&[
+            Read::all(TableId::Removals),
+            Read::all(TableId::Resources),
+            Read::all(TableId::Jobs),
+            Read::all(TableId::Attempts),
+            Read::all(TableId::ManagedRoots),
+            Read::all(TableId::Instances),
+        ])?;
+        let now = rows.view.now;
+        for removal in rows.view.removals.iter() {
+            let mine = removal.instance_id == self.instance;
+            if !removal.is_unsettled() || !(mine || removal.lease_until <= now) {
+                continue;
+            }
+            let place = match self.place_of_removal(&rows, removal) {
+                Ok(Some(place)) => place,
+                Ok(None) => continue,
+                Err(error) => {
+                    ticked.troubles.push(error.to_string());
+                    continue;
+                }
+            };
+            match self
+                .workspaces
+                .lock(&place)
+                .map_err(HostError::from)
+                .and_then(|lock| self.resume_removal(removal, &lock, &place, None))
+            {
+                Ok(()) => ticked.recovered += 1,
+                Err(error @ HostError::Store(StoreError::Defect { .. })) => return Err(error),
+                Err(error) => ticked.troubles.push(error.to_string()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The place of a removal that its job does not come back to by itself; none for one that a
+    /// running or waiting job will resume.
+    fn place_of_removal(&self, rows: &Rows, removal: &Removal) -> Result<Option<Place>, HostError> {
+        match removal.authority() {
+            Authority::Job(job) => {
+                let alive = rows.view.jobs.id(job.0).is_some_and(|j| match j.state {
+                    JobState::Pending | JobState::Running | JobState::RetryWait => true,
+                    JobState::Prepared
+                    | JobState::Succeeded
+                    | JobState::Failed
+                    | JobState::Cancelled => false,
+                });
+                let resource = removal.resource.and_then(|r| rows.view.resources.id(r.0));
+                match resource.filter(|_| !alive) {
+                    Some(r) => Ok(Some(self.place(
+                        rows,
+                        r.root_id,
+                        r.path.map(|p| p.0),
+                        r.repository_id.map_or(0, |x| x.0),
+                        r.branch.map(|b| b.0),
+                        r.branch_created,
+                        r.start_commit.map(|c| c.0),
+                        r.worktree_id.map(|w| w.0),
+                    )?)),
+                    None => Ok(None),
+                }
+            }
+            Authority::Attempt(id) => match rows.view.attempts.id(id.0) {
+                Some(attempt) => Ok(Some(self.place_of_attempt(rows, attempt)?)),
+                None => Ok(None),
+            },
+            // The purge of kept trash belongs to the sweep that began it.
+            Authority::Trash(_) => Ok(None),
+        }
+    }
+}
+
+/// An unsettled removal on the resource's path.
+fn unsettled_on(rows: &Rows, resource: &Resource) -> Option<Removal> {
+    rows.view.removals.iter().find(|r| r.is_unsettled() && Some(r.path) == resource.path).copied()
+}
+
+pub(crate) fn unresolved(attempt: &freehold_kernel::Attempt) -> bool {
+    use freehold_kernel::AttemptState as A;
+    match attempt.state {
+        A::Intended | A::Materialised | A::Compensating => true,
+        A::Owned | A::Compensated => false,
+    }
+}
+
+fn changed_meanwhile(place: &Place) -> WorkspaceError {
+    WorkspaceError {
+        reason: Reason::Changing,
+        path: place.path.clone(),
+        detail: "unsaved work changed while it was salvaged".to_owned(),
+        help: "it is tried again; stop what writes there".to_owned(),
+    }
+}
+
+/// The row key of a resource, for its texts.
+pub fn resource_key(resource: &Resource) -> RowKey {
+    RowKey { table: TableId::Resources, key: Key::of(resource.id.0) }
+}
+
+/// Whether a lease has lapsed.
+pub(crate) fn lapsed(lease: Option<Time>, now: Time) -> bool {
+    lease.is_none_or(|lease| lease <= now)
+}

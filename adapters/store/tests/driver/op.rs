@@ -1,0 +1,149 @@
+//! One operation of a sequence: a kind and a number from which it draws its choices. Small numbers
+//! draw what is legal, so that a shrunk sequence reads well.
+
+use super::backend::Backend;
+use super::{Driver, Ran};
+
+/// What is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    CreateSession,
+    Submit,
+    EndTurn,
+    Turn,
+    BeginClose,
+    EndClose,
+    Session,
+    Reopen,
+    CreateTask,
+    Environment,
+    Reserve,
+    Operate,
+    Continue,
+    Unarchive,
+    Workspace,
+    BeginAttempt,
+    Make,
+    Attempt,
+    Worktree,
+    Claim,
+    Work,
+    Remove,
+    Job,
+    Operator,
+    Recover,
+    Time,
+    Crash,
+    Dirty,
+    Again,
+    Reopened,
+}
+
+/// Kinds with their weights.
+pub const WEIGHTS: &[(u32, Kind)] = &[
+    (6, Kind::CreateSession),
+    (8, Kind::Submit),
+    (5, Kind::EndTurn),
+    (4, Kind::Turn),
+    (5, Kind::BeginClose),
+    (6, Kind::EndClose),
+    (3, Kind::Session),
+    (3, Kind::Reopen),
+    (2, Kind::CreateTask),
+    (3, Kind::Environment),
+    (3, Kind::Reserve),
+    (5, Kind::Operate),
+    (5, Kind::Continue),
+    (4, Kind::Unarchive),
+    (1, Kind::Workspace),
+    (4, Kind::BeginAttempt),
+    (6, Kind::Make),
+    (3, Kind::Attempt),
+    (8, Kind::Worktree),
+    (4, Kind::Claim),
+    (10, Kind::Work),
+    (8, Kind::Remove),
+    (4, Kind::Job),
+    (3, Kind::Operator),
+    (6, Kind::Recover),
+    (6, Kind::Time),
+    (2, Kind::Crash),
+    (4, Kind::Dirty),
+    (3, Kind::Again),
+    (1, Kind::Reopened),
+];
+
+/// One operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Op {
+    /// What is tried.
+    pub kind: Kind,
+    /// Its choices.
+    pub bits: u64,
+}
+
+/// Draws choices from a number.
+#[derive(Clone, Copy, Debug)]
+pub struct Draw(pub u64);
+
+impl Draw {
+    /// A number below `n`.
+    pub fn below(&mut self, n: usize) -> usize {
+        let n = n.max(1) as u64;
+        let drawn = self.0 % n;
+        self.0 /= n;
+        drawn as usize
+    }
+
+    /// True once in `n`; false for small numbers.
+    pub fn once_in(&mut self, n: usize) -> bool {
+        self.below(n) == n - 1
+    }
+
+    /// One of them.
+    pub fn one<T: Copy>(&mut self, of: &[T]) -> Option<T> {
+        if of.is_empty() { None } else { Some(of[self.below(of.len())]) }
+    }
+}
+
+impl<B: Backend> Driver<B> {
+    /// Runs one operation.
+    pub fn run(&mut self, op: Op) -> Ran {
+        let draw = Draw(op.bits);
+        match op.kind {
+            Kind::CreateSession => self.create_session(draw),
+            Kind::Submit => self.submit_input(draw),
+            Kind::EndTurn => self.end_turn(draw),
+            Kind::Turn => self.turn(draw),
+            Kind::BeginClose => self.begin_close(draw),
+            Kind::EndClose => self.end_close(draw),
+            Kind::Session => self.session(draw),
+            Kind::Reopen => self.reopen(draw),
+            Kind::CreateTask => self.create_task(draw),
+            Kind::Environment => self.environment(draw),
+            Kind::Reserve => self.reserve(draw),
+            Kind::Operate => self.operate(draw),
+            Kind::Continue => self.go_on(draw),
+            Kind::Unarchive => self.unarchive(draw),
+            Kind::Workspace => self.workspace(draw),
+            Kind::BeginAttempt => self.begin_attempt(draw).map(|_| ()),
+            Kind::Make => self.make(draw),
+            Kind::Attempt => self.attempt(draw),
+            Kind::Worktree => self.whole_worktree(draw),
+            Kind::Claim => self.claim(draw).map(|_| ()),
+            Kind::Work => self.work(draw),
+            Kind::Remove => self.remove(draw),
+            Kind::Job => self.job(draw),
+            Kind::Operator => self.operator(draw),
+            Kind::Recover => self.recover(draw),
+            Kind::Time => self.time(draw),
+            Kind::Crash => self.crash(draw),
+            Kind::Dirty => self.dirty(draw),
+            Kind::Again => self.again(draw),
+            Kind::Reopened => {
+                self.backend.reopen();
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,609 @@
+//! Makers, workers, executors: attempts, claims, removals step by step.
+
+use freehold_kernel::properties::Hand;
+use freehold_kernel::*;
+
+use super::backend::{Answer, Backend};
+use super::op::Draw;
+use super::{Driver, HOSTS, ROOTS, Ran, Worker};
+
+/// How an executor does a step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// As the rules say.
+    Honest,
+    /// It says that it salvaged and did not.
+    Lazy,
+    /// It fails with this reason.
+    Failing(Reason),
+    /// It does the step and dies before it says so.
+    Dying,
+}
+
+impl<B: Backend> Driver<B> {
+    /// An instance that serves a root, mostly.
+    fn serving(&self, draw: &mut Draw, root: Option<RootId>) -> InstanceId {
+        let host = root.and_then(|r| self.world.managed_roots.id(r.0)).map(|r| r.host);
+        let fits: Vec<InstanceId> = self
+            .instances
+            .iter()
+            .filter(|(_, h)| host.is_none_or(|host| *h == host))
+            .map(|(i, _)| *i)
+            .collect();
+        if draw.once_in(16) {
+            return self.any_instance(draw);
+        }
+        draw.one(&fits).unwrap_or(InstanceId(0xdead))
+    }
+
+    /// W-13: the path lock is free, or one's own.
+    fn lock_is_free(&self, path: PathId, own: Option<Token>) -> bool {
+        !self.disk.hands.iter().any(|h| h.path == path && Some(h.token) != own)
+    }
+
+    /// Keeps a warrant that came with an answer.
+    fn keep(&mut self, instance: InstanceId, answer: Answer) {
+        let Some(warrant) = answer.warrant else { return };
+        let (removal, token) = (warrant.removal(), warrant.token());
+        self.disk.take(Hand { root: warrant.root(), path: warrant.path(), token });
+        self.workers.retain(|(_, w)| !matches!(w, Worker::Executor(_, t, _) if *t == token));
+        self.workers.push((instance, Worker::Executor(removal, token, Some(warrant))));
+    }
+
+    /// A command sent again gave a warrant: whoever is recorded has it.
+    pub(super) fn adopt_lost_warrant(&mut self, answer: Answer) {
+        let instance = answer
+            .warrant
+            .as_ref()
+            .and_then(|w| self.world.removals.id(w.removal().0))
+            .map(|r| r.instance_id);
+        if let Some(instance) = instance {
+            let living = self.instances.iter().any(|(i, _)| *i == instance);
+            if living {
+                self.keep(instance, answer);
+            }
+        }
+    }
+
+    pub(super) fn begin_attempt(&mut self, mut draw: Draw) -> Ran<Option<AttemptId>> {
+        let environment = self.any_environment(&mut draw);
+        let slugs = [Slug(0x91), Slug(0x92)];
+        let slug = draw.one(&slugs).unwrap_or(slugs[0]);
+        let repository = RepositoryId(0x81 + draw.below(2) as u128);
+        let row = self
+            .world
+            .repos
+            .iter()
+            .find(|r| {
+                r.task_environment_id == environment
+                    && r.repository_id == repository
+                    && r.branch_slug == slug
+                    && r.status != RepoStatus::Deleted
+            })
+            .copied();
+        let root = row.and_then(|r| r.root_id).or(draw.one(&ROOTS)).unwrap_or(ROOTS[0]);
+        let paths: Vec<PathId> = self
+            .world
+            .repos
+            .iter()
+            .filter_map(|r| r.worktree_path)
+            .chain(self.world.attempts.iter().map(|a| a.path))
+            .collect();
+        let path = match (row.and_then(|r| r.worktree_path), draw.below(8)) {
+            // A recreation at its old place.
+            (Some(path), 0..=3) => path,
+            (_, 7) => draw.one(&paths).unwrap_or(PathId(self.fresh())),
+            _ => PathId(self.fresh()),
+        };
+        let recorded = row.and_then(|r| r.worktree_branch);
+        let instance = self.serving(&mut draw, Some(root));
+        let (attempt, token) = (AttemptId(self.fresh()), Token(self.fresh()));
+        let begin = AttemptCommand::Begin {
+            attempt,
+            token,
+            environment,
+            repo: match row {
+                Some(row) if !draw.once_in(12) => row.id,
+                _ => RepoId(self.fresh()),
+            },
+            repository,
+            slug,
+            root,
+            path,
+            branch: recorded.unwrap_or(BranchId(0xb0 + draw.below(3) as u128)),
+            worktree: WorktreeId(self.fresh()),
+            branch_existed: draw.once_in(2),
+            start_commit: CommitId(0xc0),
+            instance,
+        };
+        let answer = self.ask(&mut draw, Command::Attempt(begin))?;
+        if answer.verdict == Ok(Reply::Done) && !answer.replayed {
+            self.workers.push((instance, Worker::Maker(attempt, token)));
+            return Ok(Some(attempt));
+        }
+        Ok(None)
+    }
+
+    fn makers(&self) -> Vec<(InstanceId, AttemptId, Token)> {
+        let mut all: Vec<(InstanceId, AttemptId, Token)> = self
+            .workers
+            .iter()
+            .filter_map(|(i, w)| match w {
+                Worker::Maker(attempt, token) => Some((*i, *attempt, *token)),
+                _ => None,
+            })
+            .collect();
+        all.reverse();
+        all
+    }
+
+    /// A maker goes on: makes, says so, persists.
+    pub(super) fn make(&mut self, mut draw: Draw) -> Ran {
+        let Some((_, id, token)) = draw.one(&self.makers()) else { return Ok(()) };
+        let Some(attempt) = self.world.attempts.id(id.0).copied() else { return Ok(()) };
+        // W-5: it checks its token before it creates, under the path lock.
+        let mine = attempt.token == token && attempt.state == AttemptState::Intended;
+        if mine && self.lock_is_free(attempt.path, None) {
+            if draw.once_in(10) {
+                let give_up = AttemptCommand::GiveUp { attempt: id, token };
+                return self.ask(&mut draw, Command::Attempt(give_up)).map(|_| ());
+            }
+            let made = self.make_on_disk(&attempt);
+            self.check()?;
+            if !made || draw.once_in(8) {
+                return Ok(());
+            }
+            let materialised = AttemptCommand::Materialised { attempt: id, token };
+            self.ask(&mut draw, Command::Attempt(materialised))?;
+            if draw.once_in(4) {
+                return Ok(());
+            }
+        }
+        let token = if draw.once_in(16) { Token(self.fresh()) } else { token };
+        let persist = AttemptCommand::Persist { attempt: id, token };
+        self.ask(&mut draw, Command::Attempt(persist)).map(|_| ())
+    }
+
+    /// A worktree from nothing to owned.
+    pub(super) fn whole_worktree(&mut self, mut draw: Draw) -> Ran {
+        let own = Draw(draw.below(1 << 16) as u64);
+        let Some(id) = self.begin_attempt(own)? else { return Ok(()) };
+        let Some(attempt) = self.world.attempts.id(id.0).copied() else { return Ok(()) };
+        if !self.make_on_disk(&attempt) {
+            return Ok(());
+        }
+        self.check()?;
+        let token = attempt.token;
+        self.send(Command::Attempt(AttemptCommand::Materialised { attempt: id, token }))?;
+        self.send(Command::Attempt(AttemptCommand::Persist { attempt: id, token }))?;
+        if let Some(worktree) = self.disk.find_mut(attempt.worktree_id)
+            && draw.once_in(2)
+        {
+            worktree.unsaved = Unsaved::TRACKED;
+        }
+        Ok(())
+    }
+
+    /// What else can happen to an attempt: renewed, given up, recovered, compensated.
+    pub(super) fn attempt(&mut self, mut draw: Draw) -> Ran {
+        let all: Vec<Attempt> = self
+            .world
+            .attempts
+            .iter()
+            .filter(|a| !matches!(a.state, AttemptState::Owned | AttemptState::Compensated))
+            .copied()
+            .collect();
+        let Some(attempt) = draw.one(&all) else { return Ok(()) };
+        let instance = self.serving(&mut draw, Some(attempt.root_id));
+        match draw.below(4) {
+            0 | 1 => self.resolve(&mut draw, &attempt, instance),
+            2 => {
+                let renew = AttemptCommand::Renew { attempt: attempt.id, token: attempt.token };
+                self.ask(&mut draw, Command::Attempt(renew)).map(|_| ())
+            }
+            _ => {
+                let token = attempt.token;
+                let give_up = AttemptCommand::GiveUp { attempt: attempt.id, token };
+                self.ask(&mut draw, Command::Attempt(give_up)).map(|_| ())
+            }
+        }
+    }
+
+    /// Recovers or compensates an attempt.
+    pub(super) fn resolve(
+        &mut self,
+        draw: &mut Draw,
+        attempt: &Attempt,
+        instance: InstanceId,
+    ) -> Ran {
+        if !self.lock_is_free(attempt.path, None) {
+            return Ok(());
+        }
+        let mut evidence = self.look_badly(draw, attempt.path, Some(attempt.worktree_id));
+        let mut token = attempt.token;
+        let own = attempt.instance_id == instance;
+        if attempt.state != AttemptState::Compensating || !own {
+            token = Token(self.fresh());
+            let recover =
+                AttemptCommand::Recover { attempt: attempt.id, token, instance, evidence };
+            let answer = self.ask(draw, Command::Attempt(recover))?;
+            if !matches!(answer.verdict, Ok(Reply::Compensate { .. })) {
+                return Ok(());
+            }
+        }
+        if draw.once_in(4) {
+            return Ok(());
+        }
+        evidence.obstacle = Reason::None;
+        let removal = RemovalId(self.fresh());
+        let removal_token = Token(self.fresh());
+        let compensate = AttemptCommand::Compensate {
+            attempt: attempt.id,
+            token,
+            removal,
+            removal_token,
+            instance,
+            evidence,
+        };
+        let answer = self.ask(draw, Command::Attempt(compensate))?;
+        self.keep(instance, answer);
+        if draw.once_in(3) {
+            return Ok(());
+        }
+        self.go_through(draw, removal)
+    }
+
+    pub(super) fn claim(&mut self, mut draw: Draw) -> Ran<Option<(JobRootId, Token)>> {
+        let mut parts: Vec<JobRoot> = self
+            .world
+            .job_roots
+            .iter()
+            .filter(|p| matches!(p.state, JobState::Pending | JobState::RetryWait))
+            .copied()
+            .collect();
+        if parts.is_empty() || draw.once_in(10) {
+            parts = self.world.job_roots.iter().copied().collect();
+        }
+        let Some(part) = draw.one(&parts) else { return Ok(None) };
+        let instance = self.serving(&mut draw, part.root_id);
+        let token = Token(self.fresh());
+        let claim = CleanupCommand::Claim { job_root: part.id, token, instance };
+        let answer = self.ask(&mut draw, Command::Cleanup(claim))?;
+        if answer.verdict == Ok(Reply::Done) && !answer.replayed {
+            self.workers.push((instance, Worker::Claimer(part.id, token)));
+            return Ok(Some((part.id, token)));
+        }
+        Ok(None)
+    }
+
+    fn claimers(&self) -> Vec<(InstanceId, JobRootId, Token)> {
+        let mut all: Vec<(InstanceId, JobRootId, Token)> = self
+            .workers
+            .iter()
+            .filter_map(|(i, w)| match w {
+                Worker::Claimer(part, token) => Some((*i, *part, *token)),
+                _ => None,
+            })
+            .collect();
+        all.reverse();
+        all
+    }
+
+    /// A worker goes through its claim, in the order of C-6, or stops somewhere.
+    pub(super) fn work(&mut self, mut draw: Draw) -> Ran {
+        let live = self.claimers().into_iter().find(|(_, part, token)| {
+            self.world
+                .job_roots
+                .id(part.0)
+                .is_some_and(|p| p.token == Some(*token) && p.state == JobState::Running)
+        });
+        let (part, token) = match live {
+            Some((_, part, token)) => (part, token),
+            None => match self.claim(Draw(draw.below(1 << 12) as u64))? {
+                Some(claim) => claim,
+                None => return Ok(()),
+            },
+        };
+        let mut resources: Vec<Resource> = self
+            .world
+            .resources
+            .iter()
+            .filter(|r| r.job_root_id == part && r.result == ResourceResult::Waiting)
+            .copied()
+            .collect();
+        resources.sort_by_key(|r| (r.kind, r.id));
+        if draw.once_in(8) {
+            resources.reverse();
+        }
+        for resource in resources {
+            if draw.once_in(12) {
+                return Ok(());
+            }
+            self.one_resource(&mut draw, &resource, token)?;
+        }
+        match draw.below(10) {
+            8 => Ok(()),
+            9 => {
+                let put_back = CleanupCommand::PutBack { job_root: part, token };
+                self.ask(&mut draw, Command::Cleanup(put_back)).map(|_| ())
+            }
+            _ => {
+                let finish = CleanupCommand::Finish { job_root: part, token };
+                self.ask(&mut draw, Command::Cleanup(finish)).map(|_| ())
+            }
+        }
+    }
+
+    fn one_resource(&mut self, draw: &mut Draw, resource: &Resource, token: Token) -> Ran {
+        let liveness = match draw.below(10) {
+            8 => Liveness::Alive,
+            9 => Liveness::Unknown,
+            _ => Liveness::Dead,
+        };
+        if resource.kind == ResourceKind::Attempt
+            && let Some(attempt) = resource.attempt_id.and_then(|a| self.world.attempts.id(a.0))
+            && attempt.lease_until <= self.world.now
+        {
+            let attempt = *attempt;
+            let instance = self.serving(draw, Some(attempt.root_id));
+            self.resolve(draw, &attempt, instance)?;
+        }
+        if resource.kind != ResourceKind::Worktree {
+            let settle = CleanupCommand::SettleResource { resource: resource.id, token, liveness };
+            return self.ask(draw, Command::Cleanup(settle)).map(|_| ());
+        }
+        self.permit(draw, resource, token)
+    }
+
+    fn permit(&mut self, draw: &mut Draw, resource: &Resource, token: Token) -> Ran {
+        let path = resource.path.unwrap_or(PathId(0));
+        if !self.lock_is_free(path, None) {
+            return Ok(());
+        }
+        let evidence = self.look_badly(draw, path, resource.worktree_id);
+        let (removal, removal_token) = (RemovalId(self.fresh()), Token(self.fresh()));
+        let permit = CleanupCommand::Permit {
+            resource: resource.id,
+            token: if draw.once_in(24) { Token(self.fresh()) } else { token },
+            removal,
+            removal_token,
+            evidence,
+        };
+        let answer = self.ask(draw, Command::Cleanup(permit))?;
+        let part = self.world.job_roots.id(resource.job_root_id.0);
+        let instance = part.and_then(|p| p.claimed_by).unwrap_or(InstanceId(0));
+        self.keep(instance, answer);
+        // Somebody writes into the tree between the look and the rename.
+        if draw.once_in(10)
+            && let Some(worktree) = resource.worktree_id.and_then(|w| self.disk.find_mut(w))
+            && worktree.place == freehold_kernel::properties::Place::AtHome
+        {
+            worktree.unsaved = worktree.unsaved.with(Unsaved::IGNORED);
+        }
+        if draw.once_in(4) {
+            return Ok(());
+        }
+        self.go_through(draw, removal)
+    }
+
+    /// Steps of a removal until its end, or somewhere before.
+    fn go_through(&mut self, draw: &mut Draw, removal: RemovalId) -> Ran {
+        for _ in 0..10 {
+            let found = self
+                .workers
+                .iter()
+                .position(|(_, w)| matches!(w, Worker::Executor(r, _, Some(_)) if *r == removal));
+            let Some(at) = found else { return Ok(()) };
+            let manner = match draw.below(24) {
+                20 => Manner::Lazy,
+                21 => Manner::Failing(Reason::Io),
+                22 => Manner::Failing(Reason::Permission),
+                23 => Manner::Dying,
+                _ => Manner::Honest,
+            };
+            self.step(draw, at, manner)?;
+            if draw.once_in(12) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// One step of a removal: spends the warrant, does what it says, records it.
+    fn step(&mut self, draw: &mut Draw, at: usize, manner: Manner) -> Ran {
+        let (instance, worker) = &mut self.workers[at];
+        let instance = *instance;
+        let Worker::Executor(id, token, warrant) = worker else { return Ok(()) };
+        let (id, token) = (*id, *token);
+        let Some(warrant) = warrant.take() else { return Ok(()) };
+        let Some(row) = self.world.removals.id(id.0).copied() else { return Ok(()) };
+        if let Manner::Failing(reason) = manner {
+            return self.failed(draw, id, token, reason);
+        }
+        let (found_something, salvage) = match warrant.step() {
+            RemovalStep::Salvaged => self.salvage(&row, manner == Manner::Lazy),
+            RemovalStep::Renamed => (self.to_trash(&row), None),
+            RemovalStep::Compared => match self.compare(&row) {
+                Ok(salvage) => (false, salvage),
+                Err(reason) => return self.failed(draw, id, token, reason),
+            },
+            RemovalStep::Returned => (self.back_home(&row), None),
+            RemovalStep::Purged => (self.unlink(&row), None),
+            RemovalStep::Permitted | RemovalStep::Unregistered | RemovalStep::BranchSettled => {
+                (false, None)
+            }
+        };
+        self.log.push(format!("disk: {:?} of {id:?}", warrant.step()));
+        self.check()?;
+        if manner == Manner::Dying {
+            // It lives on without its warrant, or its reply was lost.
+            self.disk.let_go(token);
+            return Ok(());
+        }
+        let record = CleanupCommand::RecordStep {
+            removal: id,
+            token: if draw.once_in(32) { Token(self.fresh()) } else { token },
+            step: warrant.step(),
+            found_something,
+            salvage,
+        };
+        let answer = self.ask(draw, Command::Cleanup(record))?;
+        if answer.warrant.is_some() {
+            self.keep(instance, answer);
+        } else {
+            self.disk.let_go(token);
+        }
+        Ok(())
+    }
+
+    fn failed(&mut self, draw: &mut Draw, removal: RemovalId, token: Token, why: Reason) -> Ran {
+        let failure = CleanupCommand::RecordFailure { removal, token, reason: why };
+        self.ask(draw, Command::Cleanup(failure))?;
+        self.disk.let_go(token);
+        Ok(())
+    }
+
+    /// What a removal may lose by a person's word.
+    fn consent(&self, removal: &Removal) -> Option<Unsaved> {
+        let Authority::Job(id) = removal.authority() else { return None };
+        let job = self.world.jobs.id(id.0)?;
+        (job.policy == UnsavedPolicy::Discard).then_some(job.consent)
+    }
+
+    /// W-34: keeps what is unsaved, unless it may go.
+    fn salvage(&mut self, removal: &Removal, lazy: bool) -> (bool, Option<SalvageFacts>) {
+        let consent = self.consent(removal);
+        let id = SalvageId(self.fresh());
+        let Some(worktree) = removal.identity.and_then(|i| self.disk.find_mut(i)) else {
+            return (false, None);
+        };
+        if worktree.unsaved.is_none() || lazy {
+            return (false, None);
+        }
+        if consent.is_some_and(|c| c.covers(worktree.unsaved)) {
+            return (false, None);
+        }
+        worktree.salvaged = worktree.salvaged.with(worktree.unsaved);
+        (true, Some(SalvageFacts { id, contents: worktree.unsaved, size: 1 }))
+    }
+
+    /// W-35: compares what was renamed with what was there at the look.
+    fn compare(&mut self, removal: &Removal) -> Result<Option<SalvageFacts>, Reason> {
+        let consent = self.consent(removal).unwrap_or(Unsaved::NONE);
+        let id = SalvageId(self.fresh());
+        let Some(worktree) = removal.identity.and_then(|i| self.disk.find_mut(i)) else {
+            return Ok(None);
+        };
+        // An executor trusts its own look and its own salvage; what came after is a difference.
+        let known = removal.unsaved.with(worktree.salvaged).with(consent);
+        if known.covers(worktree.unsaved) {
+            return Ok(None);
+        }
+        let difference = Unsaved(worktree.unsaved.0 & !known.0);
+        worktree.salvaged = worktree.salvaged.with(difference);
+        Ok(Some(SalvageFacts { id, contents: difference, size: 1 }))
+    }
+
+    /// Goes on with a removal: one's own, by takeover, a purge.
+    pub(super) fn remove(&mut self, mut draw: Draw) -> Ran {
+        let held =
+            self.workers.iter().rposition(|(_, w)| matches!(w, Worker::Executor(_, _, Some(_))));
+        if let Some(at) = held
+            && !draw.once_in(3)
+        {
+            let Worker::Executor(id, ..) = self.workers[at].1 else { return Ok(()) };
+            return self.go_through(&mut draw, id);
+        }
+        let unsettled: Vec<Removal> =
+            self.world.removals.iter().filter(|r| r.outcome.is_none()).copied().collect();
+        match draw.one(&unsettled) {
+            Some(removal) if !draw.once_in(5) => self.take_over(&mut draw, &removal),
+            _ => self.purge(&mut draw),
+        }
+    }
+
+    /// C-18: after the path lock was taken.
+    pub(super) fn take_over(&mut self, draw: &mut Draw, removal: &Removal) -> Ran {
+        let own = self.instances.iter().any(|(i, _)| *i == removal.instance_id);
+        let instance = if own && draw.below(3) == 0 {
+            removal.instance_id
+        } else {
+            self.serving(draw, Some(removal.root_id))
+        };
+        let mine = (instance == removal.instance_id).then_some(removal.token);
+        if !self.lock_is_free(removal.path, mine) {
+            return Ok(());
+        }
+        let token = Token(self.fresh());
+        let old_token = if draw.once_in(16) { token } else { removal.token };
+        let take =
+            CleanupCommand::TakeOverRemoval { removal: removal.id, old_token, token, instance };
+        let answer = self.ask(draw, Command::Cleanup(take))?;
+        if answer.warrant.is_some() {
+            self.disk.let_go(removal.token);
+            self.keep(instance, answer);
+            return self.go_through(draw, removal.id);
+        }
+        Ok(())
+    }
+
+    fn purge(&mut self, draw: &mut Draw) -> Ran {
+        let kept: Vec<Trash> =
+            self.world.trash.iter().filter(|t| t.state != TrashState::Gone).copied().collect();
+        let Some(trash) = draw.one(&kept) else { return Ok(()) };
+        let instance = self.serving(draw, Some(trash.root_id));
+        let (removal, token) = (RemovalId(self.fresh()), Token(self.fresh()));
+        let purge = CleanupCommand::Purge { trash: trash.id, removal, token, instance };
+        let answer = self.ask(draw, Command::Cleanup(purge))?;
+        self.keep(instance, answer);
+        if draw.once_in(3) {
+            return Ok(());
+        }
+        self.go_through(draw, removal)
+    }
+
+    /// Ends of claims by others.
+    pub(super) fn job(&mut self, mut draw: Draw) -> Ran {
+        let running: Vec<JobRoot> =
+            self.world.job_roots.iter().filter(|p| p.state == JobState::Running).copied().collect();
+        let waiting: Vec<JobRoot> = self
+            .world
+            .job_roots
+            .iter()
+            .filter(|p| matches!(p.state, JobState::Pending | JobState::RetryWait))
+            .copied()
+            .collect();
+        let claimers = self.claimers();
+        let executors: Vec<(RemovalId, Token)> = self
+            .workers
+            .iter()
+            .filter_map(|(_, w)| match w {
+                Worker::Executor(removal, token, _) => Some((*removal, *token)),
+                _ => None,
+            })
+            .collect();
+        let command = match draw.below(5) {
+            0 => draw.one(&running).map(|p| CleanupCommand::Rescue {
+                job_root: p.id,
+                token: p.token.unwrap_or(Token(0)),
+            }),
+            1 => draw
+                .one(&claimers)
+                .map(|(_, job_root, token)| CleanupCommand::Renew { job_root, token }),
+            2 => draw.one(&waiting).map(|p| CleanupCommand::GiveUpRoot { job_root: p.id }),
+            3 => draw
+                .one(&executors)
+                .map(|(removal, token)| CleanupCommand::RenewRemoval { removal, token }),
+            _ => draw
+                .one(&claimers)
+                .map(|(_, job_root, token)| CleanupCommand::Finish { job_root, token }),
+        };
+        match command {
+            Some(command) => self.ask(&mut draw, Command::Cleanup(command)).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Used by the drain.
+pub(super) const SERVED: [HostId; 2] = HOSTS;
