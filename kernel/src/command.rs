@@ -556,6 +556,15 @@ pub enum CleanupCommand {
         job_root: JobRootId,
         /// From the claim.
         token: Token,
+        /// Not to be claimed before then: a maker lives until its lease (C-6).
+        not_before: Option<Time>,
+    },
+    /// C-10: a resource of it cannot be read by this build; parked, its bytes untouched.
+    Park {
+        /// The part of a job.
+        job_root: JobRootId,
+        /// From the claim.
+        token: Token,
     },
     /// C-4: ends a claim whose lease has lapsed.
     Rescue {
@@ -797,6 +806,7 @@ commands! {
     "removal.take_over" SYSTEM X::Cleanup(C::TakeOverRemoval { .. }),
     "cleanup.finish" SYSTEM X::Cleanup(C::Finish { .. }),
     "cleanup.put_back" SYSTEM X::Cleanup(C::PutBack { .. }),
+    "cleanup.park" SYSTEM X::Cleanup(C::Park { .. }),
     "cleanup.rescue" SYSTEM X::Cleanup(C::Rescue { .. }),
     "cleanup.give_up_root" SYSTEM X::Cleanup(C::GiveUpRoot { .. }),
     "trash.purge" SYSTEM X::Cleanup(C::Purge { .. }),

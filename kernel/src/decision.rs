@@ -105,6 +105,8 @@ codes! {
         AttemptMaterialised = "attempt_materialised",
         /// W-5.
         AttemptTakenOver = "attempt_taken_over",
+        /// W-3, W-5.
+        AttemptOwned = "attempt_owned",
         /// W-4.
         AttemptCompensating = "attempt_compensating",
         /// W-4.

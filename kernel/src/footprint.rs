@@ -236,6 +236,9 @@ lookups! {
         /// The repository rows of the environments.
         ReposOfEnvironments = Repos.task_environment_id from Environments.id
             except status &["deleted"], Some(TableId::Tasks);
+        /// The repository rows of the environments, deleted ones too.
+        AllReposOfEnvironments = Repos.task_environment_id from Environments.id,
+            Some(TableId::Tasks);
         /// The repository rows of the resources, deleted ones too.
         ReposOfResources = Repos.id from Resources.repo_id, None;
         /// The repository rows of the removals, deleted ones too.
@@ -314,6 +317,9 @@ lookups! {
         /// Runtimes that are not known to have stopped.
         RuntimesOfTasks = Runtimes.task_id from Tasks.id
             except status &["stopped"], Some(TableId::Tasks);
+        /// Runtimes that stand in the environments of the resources, which may be gone.
+        RuntimesOnResourceEnvironments = Runtimes.task_environment_id
+            from Resources.environment_id except status &["stopped"], Some(TableId::Tasks);
         /// Runtimes that stand in the environments.
         RuntimesOfEnvironments = Runtimes.task_environment_id from Environments.id
             except status &["stopped"], Some(TableId::Tasks);

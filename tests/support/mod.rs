@@ -3,8 +3,14 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod drive;
+
+pub mod steps;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+pub use drive::*;
 
 use freehold_git::GitWorkspaces;
 use freehold_kernel::*;

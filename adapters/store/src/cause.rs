@@ -35,6 +35,7 @@ pub(crate) fn of(command: &Command) -> Option<(Kind, u128)> {
             | C::Renew { job_root, .. }
             | C::Finish { job_root, .. }
             | C::PutBack { job_root, .. }
+            | C::Park { job_root, .. }
             | C::Rescue { job_root, .. }
             | C::GiveUpRoot { job_root } => Some((Kind::JobRootId, job_root.0)),
             C::SettleResource { resource, .. } | C::Permit { resource, .. } => {

@@ -6,9 +6,11 @@
 
 use std::future::Future;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use freehold_kernel::{
-    Command, InstanceId, Kind, Permissions, RuntimeId, RuntimeStatus, SessionEffect, SystemCommand,
+    Command, InstanceId, Kind, Permissions, Row, RuntimeStatus, SessionEffect, SystemCommand,
     TableId, TurnCommand,
 };
 
@@ -18,6 +20,10 @@ use crate::runtimes::{RuntimeHandle, Runtimes};
 use crate::store::{Read, Rows, Store};
 use crate::submission::{Accepted, Composer, Outcome, Refused};
 use crate::workspaces::{WorkspaceError, Workspaces};
+
+/// How long an instance that asks goes without renewing its lease; half the shortest useful
+/// renewal (D-25).
+const RENEW_EVERY: Duration = Duration::from_secs(5);
 
 /// How the caller's thread waits for a store.
 pub trait Drive {
@@ -111,6 +117,7 @@ pub struct Host<S, W, D = OnThisThread> {
     pub(crate) runtimes: Box<dyn Runtimes + Send + Sync>,
     pub(crate) instance: InstanceId,
     machine: String,
+    renewed: Mutex<Instant>,
     repositories: Box<dyn Fn(&str) -> PathBuf + Send + Sync>,
 }
 
@@ -133,6 +140,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             runtimes,
             instance: InstanceId(fresh()),
             machine: machine.to_owned(),
+            renewed: Mutex::new(Instant::now()),
             repositories: Box::new(|name| PathBuf::from(name)),
         };
         let instance = host.instance;
@@ -183,6 +191,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         request: Option<&str>,
         compose: impl FnOnce(&mut Composer) -> Result<Command, NameError>,
     ) -> Result<Accepted, HostError> {
+        self.stay_alive()?;
         let mut composer = Composer::new(&who.actor, who.may)?;
         if let Some(id) = request {
             composer = composer.request(id)?;
@@ -203,11 +212,35 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         Ok(self.drive.wait(self.store.read(reads))?)
     }
 
-    /// Says that this instance lives.
+    /// Reads further rows, found by what was read before.
+    pub(crate) fn read_on(&self, rows: &mut Rows, reads: Vec<Read>) -> Result<(), HostError> {
+        let asked: Vec<Read> = reads
+            .into_iter()
+            .filter(|r| r.by.as_ref().is_none_or(|(_, values)| !values.is_empty()))
+            .collect();
+        if !asked.is_empty() {
+            let more = self.read(&asked)?;
+            rows.absorb(more);
+        }
+        Ok(())
+    }
+
+    /// A host that only asks now and then is alive all the same (D-15).
+    fn stay_alive(&self) -> Result<(), HostError> {
+        let due = {
+            let last = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
+            last.elapsed() >= RENEW_EVERY
+        };
+        if due { self.renew() } else { Ok(()) }
+    }
+
+    /// Says that this instance lives. A host that may be silent for longer than the lease calls
+    /// it, or [`Host::tick`], from time to time.
     ///
     /// # Errors
     /// The refusal, or the store's failure.
     pub fn renew(&self) -> Result<(), HostError> {
+        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         let instance = self.instance;
         self.ask(&Who::system(), None, |_| {
             Ok(Command::System(SystemCommand::RenewInstance { instance }))
@@ -217,13 +250,22 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
 
     /// Carries out the stops among the effects: each runtime is stopped within a bound, and what
     /// is proven dead is reported. What is not keeps its handle (C-6).
-    pub(crate) fn stop_runtimes(&self, effects: &[SessionEffect]) -> Result<(), HostError> {
-        for effect in effects {
+    ///
+    /// `pulse` is called in between, so that a barrier's lease is kept while stops take their
+    /// time (T-5, B-7).
+    pub(crate) fn stop_runtimes(
+        &self,
+        accepted: &Accepted,
+        pulse: &mut dyn FnMut(),
+    ) -> Result<(), HostError> {
+        for effect in &accepted.effects {
             match *effect {
                 SessionEffect::StopRuntime { runtime } => {
-                    let handle = self.runtime_handle(runtime)?;
-                    match self.runtimes.stop(&handle) {
-                        freehold_kernel::Liveness::Dead => self.report_stopped(runtime)?,
+                    let id = accepted.names.text(Kind::RuntimeId, runtime.0)?;
+                    let handle = self.runtime_handle(&id)?;
+                    pulse();
+                    match self.runtimes.stop(&handle, pulse) {
+                        freehold_kernel::Liveness::Dead => self.report_stopped(&id)?,
                         freehold_kernel::Liveness::Alive | freehold_kernel::Liveness::Unknown => {}
                     }
                 }
@@ -233,10 +275,9 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         Ok(())
     }
 
-    fn report_stopped(&self, runtime: RuntimeId) -> Result<(), HostError> {
-        let handle = self.runtime_handle(runtime)?;
+    fn report_stopped(&self, runtime: &str) -> Result<(), HostError> {
         self.ask(&Who::system(), None, |c| {
-            let runtime = c.text(&handle.id)?;
+            let runtime = c.text(runtime)?;
             Ok(Command::Turn(TurnCommand::ReportRuntime {
                 runtime,
                 status: RuntimeStatus::Stopped,
@@ -245,18 +286,17 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         Ok(())
     }
 
-    pub(crate) fn runtime_handle(&self, runtime: RuntimeId) -> Result<RuntimeHandle, HostError> {
-        let rows = self.read(&[Read::all(TableId::Runtimes)])?;
-        let key = freehold_kernel::RowKey {
-            table: TableId::Runtimes,
-            key: freehold_kernel::Key::of(runtime.0),
-        };
+    pub(crate) fn runtime_handle(&self, runtime: &str) -> Result<RuntimeHandle, HostError> {
+        let rows = self.read(&[Read::by(TableId::Runtimes, "id", &[runtime])])?;
         let texts = rows
-            .contents
-            .get(&key)
+            .view
+            .runtimes
+            .iter()
+            .next()
+            .and_then(|row| rows.contents.get(&row.row_key()))
             .map(|c| c.iter().filter_map(|(k, v)| Some((*k, v.clone()?))).collect())
             .unwrap_or_default();
-        Ok(RuntimeHandle { id: rows.names.text(Kind::RuntimeId, runtime.0)?, texts })
+        Ok(RuntimeHandle { id: runtime.to_owned(), texts })
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use freehold_kernel::{
-    BranchPolicy, ClosingKind, Command, ContentHash, EnvironmentId, Guard, Id, JobId, Kind,
+    BranchPolicy, ClosingKind, Command, ContentHash, EnvironmentId, Guard, Id as _, JobId, Kind,
     Materialised, OperationCommand, OperationId, Reply, SalvageState, Scope, SessionCommand,
     SessionId, SystemCommand, TableId, TaskId, Token, Trigger, Unsaved, UnsavedPolicy,
 };
@@ -243,11 +243,14 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     /// # Errors
     /// The store's failure.
     pub fn repositories_of(&self, task: &str) -> Result<Vec<RepositoryReport>, HostError> {
-        let rows = self.read(&[
-            Read::by(TableId::Environments, "task_id", &[task]),
-            Read::all(TableId::Repos),
-            Read::all(TableId::Salvage),
-        ])?;
+        let mut rows = self.read(&[Read::by(TableId::Environments, "task_id", &[task])])?;
+        let environments = rows.texts(rows.view.environments.iter().map(|e| e.id))?;
+        self.read_on(
+            &mut rows,
+            vec![Read::among(TableId::Repos, "task_environment_id", environments)],
+        )?;
+        let repos = rows.texts(rows.view.repos.iter().map(|r| r.id))?;
+        self.read_on(&mut rows, vec![Read::among(TableId::Salvage, "repo_id", repos)])?;
         let mut reports = Vec::new();
         for repo in rows.view.repos.iter() {
             let here = rows.view.environments.id(repo.task_environment_id.0).is_some();
@@ -311,7 +314,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         if begun.reply == Reply::Unchanged {
             return Ok(());
         }
-        let closed = self.stop_runtimes(&begun.effects).and_then(|()| {
+        let closed = self.stop_runtimes(&begun, &mut || {}).and_then(|()| {
             self.ask(who, None, |c| {
                 let session: SessionId = c.id(session)?;
                 Ok(Command::Session(SessionCommand::CommitClose { session, token }))
@@ -444,7 +447,8 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         })?;
         match accepted.reply {
             Reply::Job { state: freehold_kernel::JobState::Prepared, .. } => {
-                self.stop_runtimes(&accepted.effects)?;
+                let mut pulse = || self.renew_barrier(driving.who, &driving.operation.id);
+                self.stop_runtimes(&accepted, &mut pulse)?;
                 Ok(None)
             }
             // An operation that was carried out before, or a task that is archived already:
@@ -454,6 +458,16 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             }
             other => Ok(Some(other)),
         }
+    }
+
+    /// Keeps the barrier while stops take their time. A lease that is lost anyway is noticed by
+    /// the mutation's own guard (B-7).
+    fn renew_barrier(&self, who: &Who, operation: &str) {
+        let instance = self.instance;
+        let _ = self.ask(who, None, |c| {
+            let operation = c.id(operation)?;
+            Ok(Command::Operation(OperationCommand::RenewBarrier { operation, instance }))
+        });
     }
 
     fn snapshot(&self, driving: &Driving<'_>, scope: Scope) -> Result<(), HostError> {
@@ -477,18 +491,20 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     }
 
     /// The task and everything under it; for an archive, without what is archived already.
-    fn subtree(&self, root: &str, trigger: Trigger) -> Result<Vec<String>, HostError> {
-        let rows = self.read(&[Read::all(TableId::Tasks)])?;
-        let root = id_of(Kind::TaskId, root);
-        let mut found = vec![TaskId::from_bits(root)];
-        let mut at = 0;
-        while let Some(parent) = found.get(at).copied() {
-            at += 1;
-            for task in rows.view.tasks.iter().filter(|t| t.parent_id == Some(parent)) {
-                if !found.contains(&task.id) {
-                    found.push(task.id);
-                }
-            }
+    fn subtree(&self, root_text: &str, trigger: Trigger) -> Result<Vec<String>, HostError> {
+        let mut rows = self.read(&[Read::by(TableId::Tasks, "id", &[root_text])])?;
+        let root = id_of(Kind::TaskId, root_text);
+        let mut known = 0;
+        // Level by level, until a level brings nothing new.
+        while rows.view.tasks.len() > known {
+            known = rows.view.tasks.len();
+            let parents = rows.texts(rows.view.tasks.iter().map(|t| t.id))?;
+            self.read_on(&mut rows, vec![Read::among(TableId::Tasks, "parent_id", parents)])?;
+        }
+        let mut found: Vec<TaskId> = rows.view.tasks.iter().map(|t| t.id).collect();
+        if found.is_empty() {
+            // Let the kernel say that it is not there.
+            return Ok(vec![root_text.to_owned()]);
         }
         let archives = trigger == Trigger::CascadeArchive;
         found.retain(|id| {
@@ -521,12 +537,19 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
 
     /// W-21: reserves reconcile jobs for what archives preserved and nobody borrows any more.
     pub(crate) fn reconcile(&self) -> Result<u32, HostError> {
-        let rows = self.read(&[
-            Read::all(TableId::Resources),
-            Read::all(TableId::Jobs),
-            Read::all(TableId::Tasks),
-            Read::all(TableId::Environments),
-        ])?;
+        let mut rows = self.read(&[Read::by(TableId::Resources, "result", &["preserved"])])?;
+        let jobs = rows.texts(rows.view.resources.iter().map(|r| r.job_id))?;
+        let environments =
+            rows.texts(rows.view.resources.iter().filter_map(|r| r.environment_id))?;
+        self.read_on(
+            &mut rows,
+            vec![
+                Read::among(TableId::Jobs, "id", jobs),
+                Read::among(TableId::Environments, "id", environments),
+            ],
+        )?;
+        let tasks = rows.texts(rows.view.jobs.iter().map(|j| j.task_id))?;
+        self.read_on(&mut rows, vec![Read::among(TableId::Tasks, "id", tasks)])?;
         let mut candidates = BTreeSet::new();
         for resource in rows.view.resources.iter() {
             if resource.result != freehold_kernel::ResourceResult::Preserved {
@@ -546,7 +569,9 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         let mut reserved = 0;
         for (task, environment, authority) in candidates {
             let operation = OperationId(freehold_kernel::derive(authority.0, environment.0));
-            if rows.view.jobs.iter().any(|j| j.operation_id == operation) {
+            let text = uuid_text(operation.0);
+            let done = self.read(&[Read::by(TableId::Jobs, "operation_id", &[&text])])?;
+            if !done.view.jobs.is_empty() {
                 continue;
             }
             let asked = self.ask(&Who::system(), None, |c| {

@@ -204,18 +204,13 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     /// The guard that tells best why an attempt was taken from its maker.
     fn what_took(&self, attempt: AttemptId) -> Guard {
         let text = uuid_text(attempt.0);
-        let owner = self
-            .read(&[
-                Read::by(TableId::Attempts, "id", &[&text]),
-                Read::all(TableId::Environments),
-                Read::all(TableId::Tasks),
-            ])
-            .ok()
-            .and_then(|rows| {
-                let environment = rows.view.attempts.id(attempt.0)?.task_environment_id;
-                let environment = rows.view.environments.id(environment.0)?;
-                rows.view.tasks.id(environment.task_id.0).map(|t| t.lifecycle)
-            });
+        let owner = || -> Result<_, HostError> {
+            let mut rows = self.read(&[Read::by(TableId::Attempts, "id", &[&text])])?;
+            let tasks = rows.texts(rows.view.attempts.iter().map(|a| a.task_id))?;
+            self.read_on(&mut rows, vec![Read::among(TableId::Tasks, "id", tasks)])?;
+            Ok(rows.view.tasks.iter().next().map(|t| t.lifecycle))
+        };
+        let Ok(owner) = owner() else { return Guard::AttemptToken };
         match owner {
             Some(freehold_kernel::TaskLifecycle::Archived) => Guard::TaskActive,
             Some(freehold_kernel::TaskLifecycle::Active) => Guard::AttemptToken,
@@ -293,11 +288,12 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     /// # Errors
     /// If there is no such entry or row, or the physical side refuses.
     pub fn restore(&self, who: &Who, salvage: &str) -> Result<Restored, HostError> {
-        let rows = self.read(&[
+        let mut rows = self.read(&[
             Read::by(TableId::Salvage, "id", &[salvage]),
-            Read::all(TableId::Repos),
             Read::all(TableId::ManagedRoots),
         ])?;
+        let repos = rows.texts(rows.view.salvage.iter().filter_map(|s| s.repo_id))?;
+        self.read_on(&mut rows, vec![Read::among(TableId::Repos, "id", repos)])?;
         let Some(entry) = rows.view.salvage.iter().next().copied() else {
             return Err(not_there("salvage entry", salvage, "list the salvage entries"));
         };
@@ -335,11 +331,15 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     /// # Errors
     /// The store's failure.
     pub fn places_of(&self, task: &str) -> Result<Vec<Place>, HostError> {
-        let rows = self.read(&[
+        let mut rows = self.read(&[
             Read::by(TableId::Environments, "task_id", &[task]),
-            Read::all(TableId::Repos),
             Read::all(TableId::ManagedRoots),
         ])?;
+        let environments = rows.texts(rows.view.environments.iter().map(|e| e.id))?;
+        self.read_on(
+            &mut rows,
+            vec![Read::among(TableId::Repos, "task_environment_id", environments)],
+        )?;
         rows.view
             .repos
             .iter()

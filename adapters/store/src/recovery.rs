@@ -77,7 +77,8 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             if turn.phase == TurnPhase::Ended || turn.lease_until > now {
                 continue;
             }
-            let handle = self.runtime_handle(turn.runtime_id)?;
+            let id = rows.names.text(Kind::RuntimeId, turn.runtime_id.0)?;
+            let handle = self.runtime_handle(&id)?;
             let liveness = self.runtimes.liveness(&handle);
             let command = Command::System(SystemCommand::RecoverTurn { turn: turn.id, liveness });
             self.recover_one(rows, command, ticked)?;

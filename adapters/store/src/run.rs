@@ -227,6 +227,7 @@ impl<'s> Run<'s> {
                     warrant: decision.warrant,
                     events: output.events.clone(),
                     effects: output.effects.clone(),
+                    names: self.names.clone(),
                 })
             }
             Err(refusal) => {
@@ -276,6 +277,7 @@ impl<'s> Run<'s> {
                 warrant: None,
                 events: Vec::new(),
                 effects: Vec::new(),
+                names: self.names.clone(),
             })),
             Some(Err(refusal)) => {
                 Ok(Outcome::Refused(Refused { refusal, names: self.names.clone(), replayed: true }))

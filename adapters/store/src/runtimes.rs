@@ -15,8 +15,9 @@ pub struct RuntimeHandle {
 /// The port.
 pub trait Runtimes {
     /// Stops a runtime within a bound. `Dead` only if the stop succeeded or the process is proven
-    /// gone from its own host; "not found" alone is `Unknown` (C-7).
-    fn stop(&self, handle: &RuntimeHandle) -> Liveness;
+    /// gone from its own host; "not found" alone is `Unknown` (C-7). `pulse` is called at least
+    /// every second, so that the caller's lease is kept meanwhile.
+    fn stop(&self, handle: &RuntimeHandle, pulse: &mut dyn FnMut()) -> Liveness;
 
     /// Whether it lives, without touching it.
     fn liveness(&self, handle: &RuntimeHandle) -> Liveness;
@@ -27,7 +28,7 @@ pub trait Runtimes {
 pub struct NoRuntimes;
 
 impl Runtimes for NoRuntimes {
-    fn stop(&self, _handle: &RuntimeHandle) -> Liveness {
+    fn stop(&self, _handle: &RuntimeHandle, _pulse: &mut dyn FnMut()) -> Liveness {
         Liveness::Unknown
     }
 

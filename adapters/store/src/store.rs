@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use freehold_kernel::{TableId, Time, View};
+use freehold_kernel::{Id, Row, Table, TableId, Time, View, Visit, VisitMut};
 
 use crate::error::StoreError;
 use crate::names::Names;
@@ -62,6 +62,11 @@ impl Read {
         Read { table, by: None }
     }
 
+    /// Rows whose column has one of these values; NULL is a value like the others.
+    pub fn among(table: TableId, column: &'static str, values: Vec<crate::run::Stored>) -> Read {
+        Read { table, by: Some((column, values)) }
+    }
+
     /// Rows whose column has one of these texts.
     pub fn by(table: TableId, column: &'static str, texts: &[&str]) -> Read {
         let texts = texts.iter().map(|t| crate::run::Stored::Text((*t).to_owned())).collect();
@@ -80,6 +85,52 @@ pub struct Rows {
     pub contents: Contents,
     /// Rows that this build cannot read: table, key text, why. Named, never left out in silence.
     pub unreadable: Vec<(TableId, String, String)>,
+}
+
+impl Rows {
+    /// Takes over the rows, texts and names of a later read; rows that are there already stay.
+    pub fn absorb(&mut self, other: Rows) {
+        struct Absorb<'a>(&'a mut View);
+        impl Visit for Absorb<'_> {
+            fn table<R: Row>(&mut self, table: &Table<R>) {
+                struct Put<'p, R: Row>(&'p Table<R>);
+                impl<R: Row> VisitMut for Put<'_, R> {
+                    fn table<T: Row>(&mut self, to: &mut Table<T>) {
+                        for slot in self.0.slots() {
+                            // One table holds one row type; both sides are the same one.
+                            if let Some(row) =
+                                (slot.row() as &dyn std::any::Any).downcast_ref::<T>()
+                            {
+                                to.load(*row, slot.version());
+                            }
+                        }
+                    }
+                }
+                self.0.one_mut(R::TABLE, &mut Put(table));
+            }
+        }
+        other.view.each(&mut Absorb(&mut self.view));
+        self.names.merge(&other.names);
+        self.contents.extend(other.contents);
+        self.unreadable.extend(other.unreadable);
+    }
+
+    /// The texts of ids, each once, for a further read.
+    ///
+    /// # Errors
+    /// If the text of an id is not known.
+    pub fn texts<I: Id>(
+        &self,
+        ids: impl IntoIterator<Item = I>,
+    ) -> Result<Vec<crate::run::Stored>, StoreError> {
+        let mut texts = ids
+            .into_iter()
+            .map(|id| Ok(crate::run::Stored::Text(self.names.text(I::KIND, id.bits())?)))
+            .collect::<Result<Vec<_>, StoreError>>()?;
+        texts.sort_unstable();
+        texts.dedup();
+        Ok(texts)
+    }
 }
 
 /// A journal line with its number.

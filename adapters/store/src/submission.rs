@@ -133,6 +133,8 @@ pub struct Accepted {
     pub events: Vec<Event>,
     /// What to do now, after the commit.
     pub effects: Vec<SessionEffect>,
+    /// The texts behind the ids.
+    pub names: Names,
 }
 
 /// A refused command, with names for people.

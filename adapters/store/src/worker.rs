@@ -5,18 +5,29 @@
 //! instance finishes from the rows.
 
 use freehold_kernel::{
-    Authority, CleanupCommand, Command, Guard, JobRoot, JobState, Key, Kind, Liveness, Reason,
-    Removal, RemovalId, RemovalStep, Reply, Resource, ResourceKind, ResourceResult, RowKey,
-    SalvageFacts, SalvageId, TableId, Time, Token, Warrant,
+    Authority, AuthorityKind, CleanupCommand, Command, Guard, JobRoot, JobState, Key, Kind,
+    Liveness, Reason, Removal, RemovalId, RemovalStep, Reply, Resource, ResourceKind,
+    ResourceResult, RowKey, SalvageFacts, SalvageId, TableId, Time, Token, Warrant,
 };
 
 use crate::error::StoreError;
 use crate::host::{Drive, Host, HostError, Who, fresh};
 use crate::maker::learn_head;
 use crate::names::uuid_text;
+use crate::run::Stored;
 use crate::runtimes::RuntimeHandle;
 use crate::store::{Read, Rows, Store};
 use crate::workspaces::{Place, StepDone, WorkspaceError, Workspaces};
+
+/// How the carrying out of a part ended.
+enum Ended {
+    /// What could be done is done.
+    Done,
+    /// A maker lives until then; nothing was spent (C-6, C-17).
+    Waits(Time),
+    /// This build cannot read it (C-10).
+    Unreadable,
+}
 
 /// What one tick did. Counts of what was done, never of what was planned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,6 +62,10 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
                 Ok(()) => {}
                 // Somebody else was faster, or it is not its turn.
                 Err(HostError::Refused(_)) => {}
+                // What cannot be read concerns this one job; the others go on (C-10).
+                Err(error @ HostError::Store(StoreError::Unreadable { .. })) => {
+                    ticked.troubles.push(error.to_string());
+                }
                 Err(error @ HostError::Store(_)) => return Err(error),
                 Err(error) => ticked.troubles.push(error.to_string()),
             }
@@ -117,21 +132,28 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         ticked.claimed += 1;
         let done = self.carry_out_part(part, token, ticked);
         let end = match &done {
-            Ok(false) => CleanupCommand::PutBack { job_root: id, token },
-            Ok(true) | Err(_) => CleanupCommand::Finish { job_root: id, token },
+            Ok(Ended::Waits(until)) => {
+                CleanupCommand::PutBack { job_root: id, token, not_before: Some(*until) }
+            }
+            Ok(Ended::Unreadable) => CleanupCommand::Park { job_root: id, token },
+            Ok(Ended::Done) | Err(_) => CleanupCommand::Finish { job_root: id, token },
         };
         self.ask(&Who::system(), None, |_| Ok(Command::Cleanup(end)))?;
         done.map(|_| ())
     }
 
-    /// Carries out a claimed part; false if it is to be put back (C-17).
+    /// Carries out a claimed part.
     fn carry_out_part(
         &self,
         part: &JobRoot,
         token: Token,
         ticked: &mut Ticked,
-    ) -> Result<bool, HostError> {
+    ) -> Result<Ended, HostError> {
         let rows = self.rows_of_part(part)?;
+        if let Some((table, key, why)) = rows.unreadable.first() {
+            ticked.troubles.push(format!("{} {key:?} cannot be read: {why}", table.name()));
+            return Ok(Ended::Unreadable);
+        }
         let mut resources: Vec<Resource> =
             rows.view.resources.iter().filter(|r| r.job_root_id == part.id).copied().collect();
         resources.sort_by_key(|r| (r.kind, r.id));
@@ -149,41 +171,37 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             }
             let done = match resource.kind {
                 ResourceKind::Runtime | ResourceKind::Container | ResourceKind::Sandbox => {
-                    self.stop_resource(&rows, &resource, token).map(|()| true)
+                    self.stop_resource(&rows, &resource, token).map(|()| None)
                 }
                 ResourceKind::Attempt => self.undo_resource(&rows, &resource, token),
                 ResourceKind::Worktree => {
-                    self.remove_resource(&rows, &resource, token, ticked).map(|()| true)
+                    self.remove_resource(&rows, &resource, token, ticked).map(|()| None)
                 }
             };
             match done {
-                Ok(true) => ticked.settled += 1,
-                Ok(false) => return Ok(false),
+                Ok(None) => ticked.settled += 1,
+                Ok(Some(until)) => return Ok(Ended::Waits(until)),
                 Err(error @ HostError::Store(_)) => return Err(error),
                 // One resource's failure does not stop the others (C-8).
                 Err(error) => failed = Some(error),
             }
         }
-        match failed {
-            Some(error) => {
-                ticked.troubles.push(error.to_string());
-                Ok(true)
-            }
-            None => Ok(true),
+        if let Some(error) = failed {
+            ticked.troubles.push(error.to_string());
         }
+        Ok(Ended::Done)
     }
 
     fn rows_of_part(&self, part: &JobRoot) -> Result<Rows, HostError> {
         let job = uuid_text(part.job_id.0);
-        self.read(&[
+        let mut rows = self.read(&[
             Read::by(TableId::Resources, "job_id", &[&job]),
-            Read::by(TableId::Jobs, "id", &[&job]),
             Read::all(TableId::ManagedRoots),
-            Read::all(TableId::Attempts),
-            Read::all(TableId::Runtimes),
-            Read::all(TableId::Removals),
-            Read::all(TableId::Settings),
-        ])
+            unsettled_removals(),
+        ])?;
+        let attempts = rows.texts(rows.view.resources.iter().filter_map(|r| r.attempt_id))?;
+        self.read_on(&mut rows, vec![Read::among(TableId::Attempts, "id", attempts)])?;
+        Ok(rows)
     }
 
     /// Runtimes, containers, sandboxes: stopped, and settled by what is proven (C-7).
@@ -194,14 +212,22 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         token: Token,
     ) -> Result<(), HostError> {
         let handle = match (resource.runtime_id, resource.handle) {
-            (Some(runtime), _) => self.runtime_handle(runtime)?,
+            (Some(runtime), _) => {
+                self.runtime_handle(&rows.names.text(Kind::RuntimeId, runtime.0)?)?
+            }
             (None, Some(handle)) => RuntimeHandle {
                 id: rows.names.text(Kind::HandleId, handle.0)?,
                 texts: std::collections::BTreeMap::new(),
             },
             (None, None) => return Ok(()),
         };
-        let liveness = self.runtimes.stop(&handle);
+        let mut pulse = || {
+            let _ = self.ask(&Who::system(), None, |_| {
+                let job_root = resource.job_root_id;
+                Ok(Command::Cleanup(CleanupCommand::Renew { job_root, token }))
+            });
+        };
+        let liveness = self.runtimes.stop(&handle, &mut pulse);
         self.settle(resource, token, liveness)
     }
 
@@ -227,18 +253,18 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         rows: &Rows,
         resource: &Resource,
         token: Token,
-    ) -> Result<bool, HostError> {
+    ) -> Result<Option<Time>, HostError> {
         let attempt = resource.attempt_id.and_then(|a| rows.view.attempts.id(a.0)).copied();
         if let Some(attempt) = attempt
             && unresolved(&attempt)
         {
             if attempt.lease_until > rows.view.now && attempt.instance_id != self.instance {
-                return Ok(false);
+                return Ok(Some(attempt.lease_until));
             }
             self.recover_attempt(rows, &attempt)?;
         }
         self.settle(resource, token, Liveness::Unknown)?;
-        Ok(true)
+        Ok(None)
     }
 
     /// One worktree: lock, look, ask, and take the steps that are permitted.
@@ -435,14 +461,19 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     /// Settles removals that nobody carries on: those of cancelled jobs and of attempts whose
     /// executor is gone (C-18).
     pub(crate) fn settle_abandoned(&self, ticked: &mut Ticked) -> Result<(), HostError> {
-        let rows = self.read(&[
-            Read::all(TableId::Removals),
-            Read::all(TableId::Resources),
-            Read::all(TableId::Jobs),
-            Read::all(TableId::Attempts),
-            Read::all(TableId::ManagedRoots),
-            Read::all(TableId::Instances),
-        ])?;
+        let mut rows = self.read(&[unsettled_removals(), Read::all(TableId::ManagedRoots)])?;
+        let by = |kind| rows.view.removals.iter().filter(move |r| r.authority == kind);
+        let jobs = rows.texts(by(AuthorityKind::Job).map(|r| r.authority_id))?;
+        let attempts = rows.texts(by(AuthorityKind::Attempt).map(|r| r.authority_id))?;
+        let resources = rows.texts(rows.view.removals.iter().filter_map(|r| r.resource))?;
+        self.read_on(
+            &mut rows,
+            vec![
+                Read::among(TableId::Jobs, "id", jobs),
+                Read::among(TableId::Attempts, "id", attempts),
+                Read::among(TableId::Resources, "id", resources),
+            ],
+        )?;
         let now = rows.view.now;
         for removal in rows.view.removals.iter() {
             let mine = removal.instance_id == self.instance;
@@ -506,6 +537,10 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             Authority::Trash(_) => Ok(None),
         }
     }
+}
+
+fn unsettled_removals() -> Read {
+    Read::among(TableId::Removals, "outcome", vec![Stored::Null])
 }
 
 /// An unsettled removal on the resource's path.

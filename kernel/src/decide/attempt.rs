@@ -275,6 +275,7 @@ impl<G: GuardSet> Ctx<'_, G> {
             updated_at: now,
             ..row
         });
+        self.event(EventKind::AttemptOwned, attempt.row_key(), "");
         self.event(EventKind::WorktreeOwned, RowKey::repo(attempt.repo_id), "");
         let owner = self.view.environments.id(attempt.task_environment_id.0).map(|e| e.task_id);
         if let Some(owner) = owner {

@@ -264,6 +264,7 @@ fn operation(command: &OperationCommand, to: &mut Vec<L>) {
             to.extend([
                 L::RootsOfJobs,
                 L::ResourcesOfJobs,
+                L::AllReposOfEnvironments,
                 L::AttemptsOfResources,
                 L::AllTurnsOfSessions,
                 L::InputsOfSessions,
@@ -381,6 +382,9 @@ fn cleanup(command: &CleanupCommand, to: &mut Vec<L>) {
             ]);
         }
         CleanupCommand::Renew { job_root, .. } => to.push(L::JobRoot(job_root)),
+        CleanupCommand::Park { job_root, .. } => {
+            to.extend([L::JobRoot(job_root), L::JobsOfRoots, L::RootsOfJobs]);
+        }
         CleanupCommand::SettleResource { resource, .. } => {
             named_resource(resource, to);
             to.extend([L::AttemptsOfResources, L::RuntimesOfResources]);
@@ -397,7 +401,7 @@ fn cleanup(command: &CleanupCommand, to: &mut Vec<L>) {
                 L::TasksOfEnvironments,
                 L::SessionsOfEnvironments,
                 L::TasksOfSessions,
-                L::RuntimesOfEnvironments,
+                L::RuntimesOnResourceEnvironments,
                 L::Removal(removal),
                 L::JobsOfResources,
                 L::TasksOfJobs,

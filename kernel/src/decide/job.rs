@@ -12,6 +12,7 @@ use crate::machine;
 use crate::machine::job::Input as On;
 use crate::refusal::{InTheWay, Refusal};
 use crate::rows::*;
+use crate::time::Time;
 
 impl<G: GuardSet> Ctx<'_, G> {
     pub(crate) fn cleanup_command(
@@ -49,8 +50,13 @@ impl<G: GuardSet> Ctx<'_, G> {
             CleanupCommand::Finish { job_root, token } => {
                 self.finish(job_root, token).map(Decision::from)
             }
-            CleanupCommand::PutBack { job_root, token } => {
-                self.put_back(job_root, token).map(Decision::from)
+            CleanupCommand::PutBack { job_root, token, not_before } => {
+                self.put_back(job_root, token, not_before).map(Decision::from)
+            }
+            CleanupCommand::Park { job_root, token } => {
+                let part = self.claimed(job_root, token)?;
+                let job = known!(self, jobs, part.job_id, JobKnown)?;
+                self.park(&job).map(Decision::from)
             }
             CleanupCommand::Rescue { job_root, token } => {
                 self.rescue(job_root, token).map(Decision::from)
@@ -120,7 +126,13 @@ impl<G: GuardSet> Ctx<'_, G> {
     fn park(&mut self, job: &Job) -> Result<Reply, Refusal> {
         let now = self.now;
         for part in self.view.job_roots.iter_mut().filter(|r| r.job_id == job.id) {
+            if is_final(part.state) {
+                continue;
+            }
             part.state = JobState::Failed;
+            part.token = None;
+            part.claimed_by = None;
+            part.lease_until = None;
             part.next_attempt_at = None;
             part.updated_at = now;
         }
@@ -270,13 +282,19 @@ impl<G: GuardSet> Ctx<'_, G> {
         }
     }
 
-    fn put_back(&mut self, id: JobRootId, token: Token) -> Result<Reply, Refusal> {
+    fn put_back(
+        &mut self,
+        id: JobRootId,
+        token: Token,
+        not_before: Option<Time>,
+    ) -> Result<Reply, Refusal> {
         let part = self.claimed(id, token)?;
         let job = known!(self, jobs, part.job_id, JobKnown)?;
         self.step_part(&part, On::PutBack)?;
         let now = self.now;
         if let Some(row) = self.view.job_roots.edit(id.0) {
             row.tries = part.tries.saturating_sub(1);
+            row.next_attempt_at = not_before;
             row.token = None;
             row.claimed_by = None;
             row.lease_until = None;
@@ -338,6 +356,10 @@ impl<G: GuardSet> Ctx<'_, G> {
 
     /// The job's state follows from its parts (C-1).
     pub(crate) fn derive_job(&mut self, job: &Job) -> Result<(), Refusal> {
+        // Cancelled is final (P-13): what is settled afterwards changes its resources only.
+        if job.state == JobState::Cancelled {
+            return Ok(());
+        }
         let parts = || self.view.job_roots.iter().filter(|r| r.job_id == job.id);
         let any = |state: JobState| parts().any(|r| r.state == state);
         let state = if any(JobState::Running) {

@@ -114,20 +114,36 @@ impl<G: GuardSet> Ctx<'_, G> {
                 });
             };
             self.transfer(&environment, to);
-            let now = self.now;
-            for resource in self.view.resources.iter_mut().filter(|r| {
-                r.job_id == job.id
-                    && r.environment_id == Some(environment.id)
-                    && r.result == ResourceResult::Waiting
-                    && r.kind != ResourceKind::Runtime
-                    && r.kind != ResourceKind::Attempt
-            }) {
-                resource.result = ResourceResult::Transferred;
-                resource.transferred_to = Some(to);
-                resource.updated_at = now;
-            }
+            self.hand_over(job, environment.id, to);
         }
         Ok(())
+    }
+
+    /// What went to the borrower with the environment is not the job's any more. What its rows no
+    /// longer name (the old worktrees of a reset) stays to be removed.
+    fn hand_over(&mut self, job: &Job, environment: EnvironmentId, to: TaskId) {
+        let mut after: Option<ResourceId> = None;
+        while let Some(resource) = first(self.view.resources.iter().filter(|r| {
+            let with_it = match r.kind {
+                ResourceKind::Container | ResourceKind::Sandbox => true,
+                ResourceKind::Worktree => r
+                    .repo_id
+                    .and_then(|id| self.view.repos.id(id.0))
+                    .is_some_and(|row| row.status != RepoStatus::Deleted),
+                ResourceKind::Runtime | ResourceKind::Attempt => false,
+            };
+            r.job_id == job.id
+                && r.environment_id == Some(environment)
+                && r.result == ResourceResult::Waiting
+                && with_it
+                && after.is_none_or(|a| r.id > a)
+        })) {
+            after = Some(resource.id);
+            if let Some(row) = self.view.resources.edit(resource.id.0) {
+                row.transferred_to = Some(to);
+            }
+            self.settle(&resource, ResourceResult::Transferred, Reason::None, None);
+        }
     }
 
     /// B-5: the snapshot's open attempts turn to compensating with new tokens.

@@ -146,7 +146,7 @@ impl<G: GuardSet> Ctx<'_, G> {
                 false
             }
         };
-        if open || !idle {
+        if open || !idle || job.state == JobState::Cancelled {
             return Ok(());
         }
         let Some(state) = machine::job::step(part.state, machine::job::Input::Succeed) else {

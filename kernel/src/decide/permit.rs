@@ -59,6 +59,9 @@ impl<G: GuardSet> Ctx<'_, G> {
                 is_running(r)
                     && r.task_environment_id.is_some()
                     && r.task_environment_id == resource.environment_id
+                    // After a reset the environment lives on elsewhere; what ran in the old
+                    // worktree is in the job's own inventory (T-10).
+                    && job.trigger != Trigger::EnvironmentReset
             });
         if !self.test(Guard::RuntimesFirst, !runtimes) {
             return Some(self.not_now(resource, Reason::RuntimeAlive));
@@ -89,7 +92,9 @@ impl<G: GuardSet> Ctx<'_, G> {
         }
         let environment =
             resource.environment_id.and_then(|e| self.view.environments.id(e.0)).copied();
-        let lent = environment.is_some_and(|e| borrowers(self.view, &e).next().is_some());
+        // A reset's old worktrees are nobody's any more; who borrows now borrows the new ones.
+        let lent = job.trigger != Trigger::EnvironmentReset
+            && environment.is_some_and(|e| borrowers(self.view, &e).next().is_some());
         if !self.test(Guard::PermitNoBorrower, !lent) {
             return Some((ResourceResult::Preserved, Reason::Borrowed));
         }

@@ -147,7 +147,10 @@ impl<G: GuardSet> Ctx<'_, G> {
         let removal = self.my_removal(id, token)?;
         let next = machine::removal::input_for(step)
             .and_then(|input| machine::removal::step(removal.last_step, input));
-        self.hold(Guard::StepInOrder, next == Some(step), || InTheWay::one(removal.row_key()))?;
+        // Facts of a salvage are kept where salvage is the step, and refused elsewhere: nothing
+        // that was kept may be without a row (P-29).
+        let fits = next == Some(step) && (salvage.is_none() || step == RemovalStep::Salvaged);
+        self.hold(Guard::StepInOrder, fits, || InTheWay::one(removal.row_key()))?;
         if step == RemovalStep::Salvaged {
             self.keep_salvage(&removal, salvage)?;
             self.fill_trash(&removal);

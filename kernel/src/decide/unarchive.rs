@@ -9,6 +9,7 @@ use crate::id::*;
 use crate::machine;
 use crate::refusal::{InTheWay, Refusal};
 use crate::rows::*;
+use crate::view::Slot;
 
 impl<G: GuardSet> Ctx<'_, G> {
     pub(crate) fn unarchive(&mut self, id: TaskId, cascade: bool) -> Result<Reply, Refusal> {
@@ -34,7 +35,7 @@ impl<G: GuardSet> Ctx<'_, G> {
             after = Some(one.id);
             self.unarchive_one(&one)?;
         }
-        self.stand_alone(operation, cascade, id);
+        self.stand_alone();
         Ok(Reply::Done)
     }
 
@@ -99,18 +100,29 @@ impl<G: GuardSet> Ctx<'_, G> {
     }
 
     /// T-7: a task whose parent is archived can be unarchived alone; it then stands without one.
-    fn stand_alone(&mut self, operation: Option<OperationId>, cascade: bool, id: TaskId) {
+    /// Looked at once everything that comes back is back, so that a cascade keeps its shape.
+    fn stand_alone(&mut self) {
         let now = self.now;
         let mut after: Option<TaskId> = None;
-        while let Some(task) = first(self.view.tasks.iter().filter(|t| {
-            let back = t.id == id || (cascade && operation.is_some());
-            let orphaned = t.parent_id.is_some_and(|p| {
-                self.view.tasks.id(p.0).is_some_and(|p| p.lifecycle == TaskLifecycle::Archived)
-            });
-            back && orphaned
-                && t.lifecycle == TaskLifecycle::Active
-                && after.is_none_or(|a| t.id > a)
-        })) {
+        while let Some(task) = first(
+            self.view
+                .tasks
+                .slots()
+                .iter()
+                .filter(|s| s.was().is_some_and(|t| t.lifecycle == TaskLifecycle::Archived))
+                .map(Slot::row)
+                .filter(|t| {
+                    let orphaned = t.parent_id.is_some_and(|p| {
+                        self.view
+                            .tasks
+                            .id(p.0)
+                            .is_some_and(|p| p.lifecycle == TaskLifecycle::Archived)
+                    });
+                    orphaned
+                        && t.lifecycle == TaskLifecycle::Active
+                        && after.is_none_or(|a| t.id > a)
+                }),
+        ) {
             after = Some(task.id);
             if let Some(row) = self.view.tasks.edit(task.id.0) {
                 row.parent_id = None;
