@@ -272,6 +272,13 @@ pub struct Decision {
 ///     freehold_kernel::SessionDecision { reply: freehold_kernel::Reply::Done, warrant: Some(warrant) }
 /// }
 /// ```
+/// (Without the warrant it compiles:)
+///
+/// ```
+/// fn honest() -> freehold_kernel::SessionDecision {
+///     freehold_kernel::SessionDecision { reply: freehold_kernel::Reply::Done }
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionDecision {
     /// The answer.

@@ -19,6 +19,13 @@ use crate::rows::{Authority, RemovalStep};
 ///     (warrant.clone(), warrant)
 /// }
 /// ```
+/// (What may be done with one: look at it, hand it on.)
+///
+/// ```
+/// fn once(warrant: freehold_kernel::Warrant) -> (freehold_kernel::RemovalId, freehold_kernel::Warrant) {
+///     (warrant.removal(), warrant)
+/// }
+/// ```
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a warrant that is dropped leaves its removal unsettled until recovery takes it over"]
 pub struct Warrant {

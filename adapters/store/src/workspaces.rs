@@ -2,7 +2,18 @@
 //!
 //! Calls block. They are made by the worker and by makers, on the thread that the host handed
 //! over, never inside a transaction. A removal step takes a [`Warrant`] by value: no call that
-//! removes anything can be made without one.
+//! removes anything can be made without one, and none can be read out of a file or a message:
+//!
+//! ```compile_fail
+//! let forged: freehold_kernel::Warrant = serde_json::from_str("{}").unwrap();
+//! ```
+//!
+//! (The same line compiles for a type that can be deserialised:)
+//!
+//! ```
+//! let value: serde_json::Value = serde_json::from_str("{}").unwrap();
+//! # assert!(value.is_object());
+//! ```
 
 use std::path::PathBuf;
 
