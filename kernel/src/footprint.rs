@@ -59,6 +59,8 @@ macro_rules! lookups {
             AttemptsOnPath(PathId),
             /// Rows that name a path.
             ReposOnPath(PathId),
+            /// Removals on a path that are not settled.
+            RemovalsOnPath(PathId),
             /// Roots at a path.
             RootsOnPath(PathId),
             /// The identities of the tasks (D-14).
@@ -110,6 +112,15 @@ macro_rules! lookups {
                     Lookup::ReposOnPath(id) => Plan {
                         table: TableId::Repos, by: "worktree_path",
                         from: From::Id(Kind::PathId, id.0), except: Some(("status", &["deleted"])),
+                        repeat: false, anchor: None,
+                    },
+                    Lookup::RemovalsOnPath(id) => Plan {
+                        table: TableId::Removals, by: "path",
+                        from: From::Id(Kind::PathId, id.0),
+                        except: Some((
+                            "outcome",
+                            &["removed", "trashed", "absent", "returned", "forgotten"],
+                        )),
                         repeat: false, anchor: None,
                     },
                     Lookup::RootsOnPath(id) => Plan {

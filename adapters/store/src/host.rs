@@ -67,7 +67,7 @@ impl Who {
 pub enum HostError {
     /// The kernel said no.
     #[error("{0}")]
-    Refused(Refused),
+    Refused(Box<Refused>),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -200,7 +200,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         let submission = composer.submit(command);
         match self.drive.wait(self.store.submit(&submission))? {
             Outcome::Accepted(accepted) => Ok(accepted),
-            Outcome::Refused(refused) => Err(HostError::Refused(refused)),
+            Outcome::Refused(refused) => Err(HostError::Refused(Box::new(refused))),
         }
     }
 

@@ -195,10 +195,10 @@ impl Outcome {
     ///
     /// # Errors
     /// The refusal.
-    pub fn accepted(self) -> Result<Accepted, Refused> {
+    pub fn accepted(self) -> Result<Accepted, Box<Refused>> {
         match self {
             Outcome::Accepted(accepted) => Ok(accepted),
-            Outcome::Refused(refused) => Err(refused),
+            Outcome::Refused(refused) => Err(Box::new(refused)),
         }
     }
 }

@@ -95,6 +95,16 @@ impl<G: GuardSet> Ctx<'_, G> {
             .map(Row::row_key);
         self.hold(Guard::SlotUnattempted, slot.is_none(), || InTheWay::of(slot.into_iter()))?;
         let kind = self.slot_for(&environment, repo, repository, slug, branch)?;
+        // C-18: what is being removed there may have no row any more. A purge is elsewhere.
+        let removing = self
+            .view
+            .removals
+            .iter()
+            .find(|r| r.is_unsettled() && r.path == path && r.authority != AuthorityKind::Trash)
+            .copied();
+        self.hold(Guard::NoUnsettledRemoval, removing.is_none(), || {
+            InTheWay::of(removing.iter().map(Row::row_key))
+        })?;
         self.path_free(path, None)?;
         self.view.attempts.insert(Attempt {
             id,

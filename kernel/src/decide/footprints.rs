@@ -117,6 +117,7 @@ fn turn(command: &TurnCommand, to: &mut Vec<L>) {
             named_session(session, to);
             to.extend([
                 L::TurnsOfSessions,
+                L::InputsOfSessions,
                 L::RuntimesOfSessions,
                 L::EnvironmentsOfSessions,
                 L::ReposOfEnvironments,
@@ -330,6 +331,7 @@ fn attempt(command: &AttemptCommand, to: &mut Vec<L>) {
                 L::Instance(instance),
                 L::ReposOnPath(path),
                 L::AttemptsOnPath(path),
+                L::RemovalsOnPath(path),
             ]);
         }
         AttemptCommand::Materialised { attempt, .. } | AttemptCommand::Renew { attempt, .. } => {

@@ -156,6 +156,7 @@ impl<G: GuardSet> Ctx<'_, G> {
             let attempt = resource.attempt_id.and_then(|a| self.view.attempts.id(a.0)).copied();
             if let Some(attempt) = attempt.filter(is_open) {
                 self.undo_attempt(&attempt, Token(derive(attempt.token.0, job.id.0)))?;
+                self.finish_environment(attempt.task_environment_id);
             }
         }
         Ok(())

@@ -147,13 +147,18 @@ impl<G: GuardSet> Ctx<'_, G> {
         let removal = self.my_removal(id, token)?;
         let next = machine::removal::input_for(step)
             .and_then(|input| machine::removal::step(removal.last_step, input));
-        // Facts of a salvage are kept where salvage is the step, and refused elsewhere: nothing
-        // that was kept may be without a row (P-29).
-        let fits = next == Some(step) && (salvage.is_none() || step == RemovalStep::Salvaged);
+        // W-35: the comparison may salvage a difference; no other step keeps anything. Whatever
+        // was kept has a row (P-29).
+        let keeps = step == RemovalStep::Salvaged || step == RemovalStep::Compared;
+        let fits = next == Some(step) && (salvage.is_none() || keeps);
         self.hold(Guard::StepInOrder, fits, || InTheWay::one(removal.row_key()))?;
         if step == RemovalStep::Salvaged {
-            self.keep_salvage(&removal, salvage)?;
+            self.salvaged_first(&removal, salvage)?;
+            self.keep_salvage(&removal, salvage);
             self.fill_trash(&removal);
+        }
+        if step == RemovalStep::Compared {
+            self.keep_salvage(&removal, salvage);
         }
         if step == RemovalStep::Returned {
             self.empty_trash(&removal)?;
@@ -184,8 +189,8 @@ impl<G: GuardSet> Ctx<'_, G> {
 
     /// W-34, P-29: without verified salvage the removal does not go on, unless a person
     /// consented.
-    fn keep_salvage(
-        &mut self,
+    fn salvaged_first(
+        &self,
         removal: &Removal,
         salvage: Option<SalvageFacts>,
     ) -> Result<(), Refusal> {
@@ -197,8 +202,13 @@ impl<G: GuardSet> Ctx<'_, G> {
         };
         let kept = salvage.map_or(Unsaved::NONE, |s| s.contents);
         let safe = removal.unsaved.is_none() || discards || kept.covers(removal.unsaved);
-        self.hold(Guard::SalvagedFirst, safe, || InTheWay::one(removal.row_key()))?;
-        let Some(facts) = salvage else { return Ok(()) };
+        self.hold(Guard::SalvagedFirst, safe, || InTheWay::one(removal.row_key()))
+    }
+
+    /// Writes a salvage entry's row. A second one of the same removal holds what changed during
+    /// the first (W-35); the latest is the one that a restore wants.
+    fn keep_salvage(&mut self, removal: &Removal, salvage: Option<SalvageFacts>) {
+        let Some(facts) = salvage else { return };
         let resource = removal.resource.and_then(|r| self.view.resources.id(r.0)).copied();
         let attempt = match removal.authority() {
             Authority::Attempt(id) => self.view.attempts.id(id.0).copied(),
@@ -231,7 +241,6 @@ impl<G: GuardSet> Ctx<'_, G> {
         {
             row.salvage_id = Some(facts.id);
         }
-        Ok(())
     }
 
     /// W-35: the trash row before the rename.
@@ -497,7 +506,13 @@ impl<G: GuardSet> Ctx<'_, G> {
         outcome: RemovalOutcome,
         failed: Option<Reason>,
     ) {
-        let salvage = self.view.salvage.iter().find(|s| s.removal_id == removal.id).map(|s| s.id);
+        let salvage = self
+            .view
+            .salvage
+            .iter()
+            .filter(|s| s.removal_id == removal.id)
+            .max_by_key(|s| (s.made_at, s.id))
+            .map(|s| s.id);
         let mut after = None;
         while let Some(resource) = first(self.view.resources.iter().filter(|r| {
             let own = removal.resource == Some(r.id);

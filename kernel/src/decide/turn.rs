@@ -87,8 +87,17 @@ impl<G: GuardSet> Ctx<'_, G> {
             self.event(EventKind::InputQueued, RowKey::input(input), "");
             return Ok(Reply::Queued);
         }
-        self.admit(&session, input, with)?;
-        Ok(Reply::Done)
+        // S-10: first come first served. What waited before (its turn was interrupted, or ended
+        // under a barrier) goes first, and this one waits for that turn.
+        let first = waiting_inputs(self.view, id).min_by_key(|i| (i.created_at, i.id)).copied();
+        let first = first.map_or(input, |i| i.id);
+        let origin = self.view.inputs.id(first.0).map_or(with.origin, |i| i.origin);
+        self.admit(&session, first, Admission { origin, ..with })?;
+        if first == input {
+            return Ok(Reply::Done);
+        }
+        self.event(EventKind::InputQueued, RowKey::input(input), "");
+        Ok(Reply::Queued)
     }
 
     /// Whether work may happen in the session's environment: it is there, finished, and no slot
