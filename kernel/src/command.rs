@@ -523,6 +523,9 @@ pub enum CleanupCommand {
         token: Token,
         /// Why.
         reason: Reason,
+        /// Whether the worktree was seen whole in its place after the failure: a step may have
+        /// been done although its call failed (W-37).
+        in_place: bool,
     },
     /// The executor lives.
     RenewRemoval {

@@ -148,26 +148,8 @@ guards! {
     EnvironmentNew = "environment_new", Validation, "D-3",
         "the environment's id is in use",
         "choose a new id", false;
-    RepoNew = "repo_new", Validation, "D-4",
-        "the repository row's id is in use",
-        "choose a new id", false;
-    AttemptNew = "attempt_new", Validation, "D-5",
-        "the attempt's id is in use",
-        "choose a new id", false;
-    TurnNew = "turn_new", Validation, "D-8",
-        "the turn's id is in use",
-        "choose a new id", false;
-    InputNew = "input_new", Validation, "D-9",
-        "the input's id is in use",
-        "choose a new id", false;
-    RuntimeNew = "runtime_new", Validation, "D-11",
-        "the runtime's id is in use",
-        "choose a new id", false;
     JobNew = "job_new", Validation, "C-1",
         "the job's id is in use",
-        "choose a new id", false;
-    RemovalNew = "removal_new", Validation, "D-22",
-        "the removal's id is in use",
         "choose a new id", false;
     RootNew = "root_new", Validation, "D-18",
         "the root, or its path, is registered otherwise",
@@ -190,69 +172,15 @@ guards! {
     PhaseReachable = "phase_reachable", Validation, "S-10",
         "the turn cannot come to this phase from where it is",
         "read the turn again", false;
-    ResourceIsWorktree = "resource_is_worktree", Validation, "C-6",
-        "only a worktree is removed by a warrant",
-        "settle the resource instead", false;
     WorktreeNeedsWarrant = "worktree_needs_warrant", Validation, "W-30",
         "a worktree is removed by a warrant only",
         "ask for the permission", false;
-    InstanceAlive = "instance_alive", Rule, "D-15",
-        "the instance's lease has lapsed",
-        "register again under a fresh id", false;
-    NotDraining = "not_draining", Rule, "S-35",
-        "the instance is draining",
-        "ask another instance, or wait", true;
     OperationContent = "operation_content", Rule, "C-12, B-1",
         "this operation id was used for another content",
         "use a fresh operation id", false;
-    OwnerActive = "owner_active", Rule, "W-23",
-        "the owner of the environment is not active",
-        "unarchive the owner, or use another environment", false;
-    OwnerUnbarred = "owner_unbarred", Rule, "W-23",
-        "a lifecycle operation holds the owner of the environment",
-        "wait until it has ended", true;
-    ReceiverActive = "receiver_active", Rule, "W-9",
-        "the receiving task is not active",
-        "unarchive it, or choose another", false;
-    ReceiverUnbarred = "receiver_unbarred", Rule, "W-9",
-        "a lifecycle operation holds the receiving task",
-        "wait until it has ended", true;
-    WorkspaceActive = "workspace_active", Rule, "T-9",
-        "the workspace is being deleted",
-        "wait for the end of its deletion, or use another", true;
-    WorkspaceDeletion = "workspace_deletion", Rule, "T-9",
-        "the workspace is not being deleted by this operation",
-        "begin its deletion first", false;
-    SameWorkspace = "same_workspace", Validation, "T-7",
-        "the parent is in another workspace",
-        "choose a parent in the same one", false;
-    ParentActive = "parent_active", Rule, "T-7",
-        "the parent task is archived",
-        "unarchive the parent, or choose another", false;
-    ParentUnbarred = "parent_unbarred", Rule, "T-7, B-2",
-        "a lifecycle operation holds the parent task",
-        "wait until it has ended", true;
-    NoCircle = "no_circle", Rule, "T-7",
-        "the task would come under itself",
-        "choose another parent", false;
-    TreeNotTooDeep = "tree_not_too_deep", Validation, "T-7",
-        "the task tree would be too deep",
-        "choose a parent nearer to the root", false;
     TaskArchived = "task_archived", Rule, "B-8",
         "the task is not archived",
         "nothing is to be undone", false;
-    TaskActive = "task_active", Rule, "S-3, T-7",
-        "the task is archived",
-        "unarchive the task", false;
-    TaskUnbarred = "task_unbarred", Rule, "B-2",
-        "a lifecycle operation holds the task",
-        "wait until it has ended", true;
-    SessionNotClosing = "session_not_closing", Rule, "S-21",
-        "the session is being closed",
-        "wait for the end of the close", true;
-    SessionOpen = "session_open", Rule, "S-12",
-        "the session is archived",
-        "unarchive the session", false;
     SessionArchived = "session_archived", Rule, "S-27",
         "the session is not archived",
         "nothing is to be undone", false;
@@ -262,9 +190,6 @@ guards! {
     NotStarred = "not_starred", Rule, "S-20",
         "the session is starred, and the closer is automatic",
         "unstar it, or close it by hand", false;
-    NoTurnWork = "no_turn_work", Rule, "S-20, S-11",
-        "the session has turn work",
-        "wait for the turn, stop it, or force what is parked", true;
     CloseUnderWay = "close_under_way", Validation, "S-22",
         "no close of the session is under way",
         "begin one", false;
@@ -277,21 +202,6 @@ guards! {
     ClosingLapsed = "closing_lapsed", Rule, "S-22",
         "the closer may still live",
         "wait for the lease", true;
-    RuntimeQuiesced = "runtime_quiesced", Rule, "S-22",
-        "a runtime of the session is not proven stopped",
-        "stop it, or abort the close", true;
-    BorrowedAvailable = "borrowed_available", Rule, "W-23",
-        "the borrowed environment is not available",
-        "the session opens without it", false;
-    OneTurn = "one_turn", Rule, "S-10",
-        "a turn of the session is under way",
-        "the input waits for its end", true;
-    NotInRemoval = "not_in_removal", Rule, "C-18",
-        "a worktree of the environment is in removal",
-        "wait until it is settled", true;
-    EnvironmentFinished = "environment_finished", Rule, "S-12, W-3",
-        "the environment is still being made",
-        "wait for its attempts", true;
     HandOffUnbarred = "hand_off_unbarred", Rule, "B-2",
         "a lifecycle operation holds the task, so no queued input starts a turn",
         "the input waits", true;
@@ -316,75 +226,15 @@ guards! {
     RunningNeedsTurn = "running_needs_turn", Rule, "S-4, S-12",
         "no turn of the session is under way",
         "submit an input", false;
-    EnvironmentOfTask = "environment_of_task", Rule, "T-10",
-        "the environment belongs to another task",
-        "name the owner", false;
-    NoBorrower = "no_borrower", Rule, "T-10, W-21",
-        "sessions of other tasks use the environment",
-        "wait for them, or link them elsewhere", true;
-    NoOpenAttempt = "no_open_attempt", Rule, "W-9",
-        "a worktree of the environment is being made",
-        "wait for its attempt", true;
-    TaskNotBusy = "task_not_busy", Rule, "T-5",
-        "a turn of the task is under way",
-        "wait for it, or let the operation stop it", true;
-    Expired = "expired", Rule, "T-8",
-        "the quick chat has not expired",
-        "wait for its expiry, or delete the task", true;
-    NothingUnsaved = "nothing_unsaved", Rule, "W-34, B-1",
-        "there is unsaved work, and the policy is to refuse",
-        "commit it, or use the policy salvage", false;
-    ConsentGiven = "consent_given", Rule, "W-34",
-        "discarding unsaved work needs recorded consent",
-        "list the kinds that may go", false;
     BarrierHeld = "barrier_held", Validation, "B-1",
         "the operation holds no barrier",
         "reserve first; an operation that was aborted or has mutated is over", false;
-    BarrierOwner = "barrier_owner", Rule, "B-7",
-        "the barrier belongs to another instance",
-        "leave it to its owner", false;
-    BarrierLease = "barrier_lease", Rule, "B-7",
-        "the barrier's lease has lapsed",
-        "reserve again", false;
-    BarrierLapsed = "barrier_lapsed", Rule, "B-7, T-9",
-        "the owner of the barrier may still live",
-        "wait for the lease", true;
-    ScopeFits = "scope_fits", Validation, "B-9",
-        "the scope does not fit the operation's trigger",
-        "name the scope of its trigger", false;
-    SnapshotTaken = "snapshot_taken", Rule, "B-4, P-7",
-        "the snapshot has not been taken",
-        "take it first", false;
-    CascadeComplete = "cascade_complete", Rule, "B-9",
-        "a task of the subtree is not barred",
-        "reserve it under the same operation", true;
-    WorkspaceComplete = "workspace_complete", Rule, "T-9, B-9",
-        "a task of the workspace is not barred",
-        "reserve it under the same operation", true;
     BorrowerKeeps = "borrower_keeps", Rule, "W-20",
         "sessions of other tasks use an environment, and none of their tasks can take it",
         "wait until one of them is free", true;
     UnarchiveCancels = "unarchive_cancels", Redundant, "B-8",
         "cleanup of the archive goes on",
         "it is cancelled with the unarchive", false;
-    RootServed = "root_served", Rule, "D-18, C-3",
-        "the root is served by another host",
-        "leave it to an instance of that host", true;
-    SlotUnattempted = "slot_unattempted", Rule, "D-5",
-        "an attempt on this slot is unresolved",
-        "wait for it", true;
-    SlotFree = "slot_free", Rule, "D-4, P-5",
-        "the slot has an owner",
-        "reuse its worktree", false;
-    RepoOfSlot = "repo_of_slot", Validation, "W-7",
-        "the slot's row has another id",
-        "name that row", false;
-    RecordedBranch = "recorded_branch", Rule, "W-7",
-        "the slot's worktree is recorded on another branch",
-        "recreate it on its recorded branch", false;
-    PathFree = "path_free", Rule, "D-4, P-5",
-        "another row or attempt names the path",
-        "choose another path", false;
     AttemptToken = "attempt_token", Rule, "W-5",
         "the attempt was taken over",
         "remove nothing but what you made", false;
@@ -394,39 +244,15 @@ guards! {
     AttemptVerified = "attempt_verified", Rule, "W-3",
         "the worktree has not been verified",
         "make and verify it first", false;
-    PersistOwnerActive = "persist_owner_active", Redundant, "W-3, W-4",
-        "the owner is not active any more",
-        "the attempt is undone", false;
-    PersistUnbarred = "persist_unbarred", Rule, "W-3, W-4",
-        "a lifecycle operation holds the owner",
-        "the attempt is undone", false;
-    PersistSlotFree = "persist_slot_free", Rule, "D-4, P-5",
-        "the slot has an owner by now",
-        "the attempt is undone", false;
     AttemptUnresolved = "attempt_unresolved", Validation, "W-5",
         "the attempt is resolved",
         "nothing is to be recovered", false;
-    AttemptLapsed = "attempt_lapsed", Rule, "W-5",
-        "the maker may still live",
-        "wait for the lease", true;
     AttemptCompensating = "attempt_compensating", Rule, "W-4",
         "the attempt is not to be undone",
         "give it up first", false;
     CompensateOnlyOwn = "compensate_only_own", Rule, "W-4, P-9",
         "what is at the path is not the attempt's own",
         "it is left alone", false;
-    Claimable = "claimable", Rule, "C-3",
-        "the part of the job cannot be claimed now",
-        "list the jobs", false;
-    JobReadable = "job_readable", Rule, "C-10",
-        "the job cannot be read by this build",
-        "it is parked with its bytes untouched", false;
-    Due = "due", Rule, "C-2",
-        "the next try is not due",
-        "wait, or retry by hand", true;
-    OneJobOfTask = "one_job_of_task", Rule, "C-3",
-        "another job of the task is running",
-        "wait for it", true;
     ClaimRunning = "claim_running", Rule, "C-3",
         "the claim is over",
         "claim again", false;
@@ -436,6 +262,9 @@ guards! {
     ClaimLease = "claim_lease", Rule, "C-4",
         "the claim's lease has lapsed",
         "claim again", false;
+    ResourceIsWorktree = "resource_is_worktree", Validation, "C-6",
+        "only a worktree is removed by a warrant",
+        "settle the resource instead", false;
     ProvenDead = "proven_dead", Rule, "C-7",
         "the runtime is not proven dead",
         "stop it and prove it", true;
@@ -451,57 +280,72 @@ guards! {
     NotTakenOver = "not_taken_over", Rule, "T-12",
         "another operation holds the task",
         "wait for it", true;
-    NoUnsettledRemoval = "no_unsettled_removal", Rule, "C-18",
-        "a removal on this path is not settled",
-        "take it over once its lease has lapsed", true;
-    AuthorityStands = "authority_stands", Redundant, "C-5, P-14",
-        "the operation that asked no longer stands",
-        "nothing is removed", false;
-    PermitNoBorrower = "permit_no_borrower", Rule, "C-5, P-10",
-        "sessions of other tasks use the worktree",
-        "it is preserved", false;
-    OwnedAsSnapshot = "owned_as_snapshot", Rule, "C-5, P-4",
-        "something else owns the path or the worktree now",
-        "it is left alone", false;
-    Managed = "managed", Redundant, "W-40",
-        "Freehold did not make this worktree",
-        "it is never removed", false;
-    EvidenceKnown = "evidence_known", Rule, "D-18, S-29",
-        "the place could not be looked at",
-        "make the root available", true;
-    IdentityProven = "identity_proven", Rule, "W-31",
-        "what is at the path is not what was recorded",
-        "look at it; forget the resource, or have it removed by hand", false;
-    NoObstacle = "no_obstacle", Rule, "W-31",
-        "something stands in the way",
-        "see the reason", true;
-    PermitNothingUnsaved = "permit_nothing_unsaved", Rule, "W-34, P-29",
-        "there is unsaved work, and the policy is to refuse",
-        "commit it, or use the policy salvage", false;
     ConsentCovers = "consent_covers", Rule, "W-34, P-29",
         "unsaved work of a kind that nobody consented to lose",
         "consent to it, or use the policy salvage", false;
     MarkRemoving = "mark_removing", Rule, "C-18, P-33",
         "the row is not marked as in removal",
         "it is marked with the permission", false;
-    StepInOrder = "step_in_order", Rule, "W-35",
-        "the step does not follow from the last one",
-        "take over the removal to learn where it stands", false;
     RemovalUnsettled = "removal_unsettled", Rule, "D-22",
         "the removal has its outcome",
         "nothing is to be done", false;
     RemovalToken = "removal_token", Rule, "C-18",
         "the removal was taken over",
         "stop where it is safe", false;
+    InstanceAlive = "instance_alive", Rule, "D-15",
+        "the instance's lease has lapsed",
+        "register again under a fresh id", false;
+    NotDraining = "not_draining", Rule, "S-35",
+        "the instance is draining",
+        "ask another instance, or wait", true;
+    InputNew = "input_new", Validation, "D-9",
+        "the input's id is in use",
+        "choose a new id", false;
+    WorkspaceActive = "workspace_active", Rule, "T-9",
+        "the workspace is being deleted",
+        "wait for the end of its deletion, or use another", true;
+    Claimable = "claimable", Rule, "C-3",
+        "the part of the job cannot be claimed now",
+        "list the jobs", false;
+    JobReadable = "job_readable", Rule, "C-10",
+        "the job cannot be read by this build",
+        "it is parked with its bytes untouched", false;
+    Due = "due", Rule, "C-2",
+        "the next try is not due",
+        "wait, or retry by hand", true;
+    RootServed = "root_served", Rule, "D-18, C-3",
+        "the root is served by another host",
+        "leave it to an instance of that host", true;
+    AttemptNew = "attempt_new", Validation, "D-5",
+        "the attempt's id is in use",
+        "choose a new id", false;
+    TaskActive = "task_active", Rule, "S-3, T-7",
+        "the task is archived",
+        "unarchive the task", false;
+    AttemptLapsed = "attempt_lapsed", Rule, "W-5",
+        "the maker may still live",
+        "wait for the lease", true;
+    PersistOwnerActive = "persist_owner_active", Redundant, "W-3, W-4",
+        "the owner is not active any more",
+        "the attempt is undone", false;
+    PersistUnbarred = "persist_unbarred", Rule, "W-3, W-4",
+        "a lifecycle operation holds the owner",
+        "the attempt is undone", false;
+    PersistSlotFree = "persist_slot_free", Rule, "D-4, P-5",
+        "the slot has an owner by now",
+        "the attempt is undone", false;
+    OneJobOfTask = "one_job_of_task", Rule, "C-3",
+        "another job of the task is running",
+        "wait for it", true;
+    StepInOrder = "step_in_order", Rule, "W-35",
+        "the step does not follow from the last one",
+        "take over the removal to learn where it stands", false;
     RemovalLapsed = "removal_lapsed", Rule, "C-18, P-12",
         "the executor of the removal may still live",
         "wait for the lease", true;
     SalvagedFirst = "salvaged_first", Rule, "W-34, P-29",
         "unsaved work has not been salvaged",
         "salvage it first", false;
-    RemovalStands = "removal_stands", Rule, "C-18, P-14",
-        "the operation that asked no longer stands",
-        "the worktree is put back", false;
     TrashKept = "trash_kept", Rule, "D-20",
         "the trash is not kept any more",
         "nothing is to be purged", false;
@@ -547,6 +391,162 @@ guards! {
     ReconcileId = "reconcile_id", Validation, "W-21",
         "the operation id is not the one that belongs to this archive and environment",
         "derive it", false;
+    TaskUnbarred = "task_unbarred", Rule, "B-2",
+        "a lifecycle operation holds the task",
+        "wait until it has ended", true;
+    SessionNotClosing = "session_not_closing", Rule, "S-21",
+        "the session is being closed",
+        "wait for the end of the close", true;
+    SessionOpen = "session_open", Rule, "S-12",
+        "the session is archived",
+        "unarchive the session", false;
+    ReceiverActive = "receiver_active", Rule, "W-9",
+        "the receiving task is not active",
+        "unarchive it, or choose another", false;
+    ReceiverUnbarred = "receiver_unbarred", Rule, "W-9",
+        "a lifecycle operation holds the receiving task",
+        "wait until it has ended", true;
+    WorkspaceDeletion = "workspace_deletion", Rule, "T-9",
+        "the workspace is not being deleted by this operation",
+        "begin its deletion first", false;
+    SameWorkspace = "same_workspace", Validation, "T-7",
+        "the parent is in another workspace",
+        "choose a parent in the same one", false;
+    ParentActive = "parent_active", Rule, "T-7",
+        "the parent task is archived",
+        "unarchive the parent, or choose another", false;
+    ParentUnbarred = "parent_unbarred", Rule, "T-7, B-2",
+        "a lifecycle operation holds the parent task",
+        "wait until it has ended", true;
+    NoCircle = "no_circle", Rule, "T-7",
+        "the task would come under itself",
+        "choose another parent", false;
+    TreeNotTooDeep = "tree_not_too_deep", Validation, "T-7",
+        "the task tree would be too deep",
+        "choose a parent nearer to the root", false;
+    NoTurnWork = "no_turn_work", Rule, "S-20, S-11",
+        "the session has turn work",
+        "wait for the turn, stop it, or force what is parked", true;
+    OwnerActive = "owner_active", Rule, "W-23",
+        "the owner of the environment is not active",
+        "unarchive the owner, or use another environment", false;
+    OwnerUnbarred = "owner_unbarred", Rule, "W-23",
+        "a lifecycle operation holds the owner of the environment",
+        "wait until it has ended", true;
+    RuntimeQuiesced = "runtime_quiesced", Rule, "S-22",
+        "a runtime of the session is not proven stopped",
+        "stop it, or abort the close", true;
+    BorrowedAvailable = "borrowed_available", Rule, "W-23",
+        "the borrowed environment is not available",
+        "the session opens without it", false;
+    OneTurn = "one_turn", Rule, "S-10",
+        "a turn of the session is under way",
+        "the input waits for its end", true;
+    EnvironmentOfTask = "environment_of_task", Rule, "T-10",
+        "the environment belongs to another task",
+        "name the owner", false;
+    NoOpenAttempt = "no_open_attempt", Rule, "W-9",
+        "a worktree of the environment is being made",
+        "wait for its attempt", true;
+    Expired = "expired", Rule, "T-8",
+        "the quick chat has not expired",
+        "wait for its expiry, or delete the task", true;
+    BarrierOwner = "barrier_owner", Rule, "B-7",
+        "the barrier belongs to another instance",
+        "leave it to its owner", false;
+    BarrierLease = "barrier_lease", Rule, "B-7",
+        "the barrier's lease has lapsed",
+        "reserve again", false;
+    BarrierLapsed = "barrier_lapsed", Rule, "B-7, T-9",
+        "the owner of the barrier may still live",
+        "wait for the lease", true;
+    ScopeFits = "scope_fits", Validation, "B-9",
+        "the scope does not fit the operation's trigger",
+        "name the scope of its trigger", false;
+    SnapshotTaken = "snapshot_taken", Rule, "B-4, P-7",
+        "the snapshot has not been taken",
+        "take it first", false;
+    NoBorrower = "no_borrower", Rule, "T-10, W-21",
+        "sessions of other tasks use the environment",
+        "wait for them, or link them elsewhere", true;
+    CascadeComplete = "cascade_complete", Rule, "B-9",
+        "a task of the subtree is not barred",
+        "reserve it under the same operation", true;
+    WorkspaceComplete = "workspace_complete", Rule, "T-9, B-9",
+        "a task of the workspace is not barred",
+        "reserve it under the same operation", true;
+    SlotUnattempted = "slot_unattempted", Rule, "D-5",
+        "an attempt on this slot is unresolved",
+        "wait for it", true;
+    RepoNew = "repo_new", Validation, "D-4",
+        "the repository row's id is in use",
+        "choose a new id", false;
+    NotInRemoval = "not_in_removal", Rule, "C-18",
+        "a worktree of the environment is in removal",
+        "wait until it is settled", true;
+    EnvironmentFinished = "environment_finished", Rule, "S-12, W-3",
+        "the environment is still being made",
+        "wait for its attempts", true;
+    TurnNew = "turn_new", Validation, "D-8",
+        "the turn's id is in use",
+        "choose a new id", false;
+    RuntimeNew = "runtime_new", Validation, "D-11",
+        "the runtime's id is in use",
+        "choose a new id", false;
+    TaskNotBusy = "task_not_busy", Rule, "T-5",
+        "a turn of the task is under way",
+        "wait for it, or let the operation stop it", true;
+    NothingUnsaved = "nothing_unsaved", Rule, "W-34, B-1",
+        "there is unsaved work, and the policy is to refuse",
+        "commit it, or use the policy salvage", false;
+    ConsentGiven = "consent_given", Rule, "W-34",
+        "discarding unsaved work needs recorded consent",
+        "list the kinds that may go", false;
+    SlotFree = "slot_free", Rule, "D-4, P-5",
+        "the slot has an owner",
+        "reuse its worktree", false;
+    RepoOfSlot = "repo_of_slot", Validation, "W-7",
+        "the slot's row has another id",
+        "name that row", false;
+    RecordedBranch = "recorded_branch", Rule, "W-7",
+        "the slot's worktree is recorded on another branch",
+        "recreate it on its recorded branch", false;
+    NoUnsettledRemoval = "no_unsettled_removal", Rule, "C-18",
+        "a removal on this path is not settled",
+        "take it over once its lease has lapsed", true;
+    PathFree = "path_free", Rule, "D-4, P-5",
+        "another row or attempt names the path",
+        "choose another path", false;
+    AuthorityStands = "authority_stands", Redundant, "C-5, P-14",
+        "the operation that asked no longer stands",
+        "nothing is removed", false;
+    PermitNoBorrower = "permit_no_borrower", Rule, "C-5, P-10",
+        "sessions of other tasks use the worktree",
+        "it is preserved", false;
+    OwnedAsSnapshot = "owned_as_snapshot", Rule, "C-5, P-4",
+        "something else owns the path or the worktree now",
+        "it is left alone", false;
+    Managed = "managed", Redundant, "W-40",
+        "Freehold did not make this worktree",
+        "it is never removed", false;
+    EvidenceKnown = "evidence_known", Rule, "D-18, S-29",
+        "the place could not be looked at",
+        "make the root available", true;
+    IdentityProven = "identity_proven", Rule, "W-31",
+        "what is at the path is not what was recorded",
+        "look at it; forget the resource, or have it removed by hand", false;
+    NoObstacle = "no_obstacle", Rule, "W-31",
+        "something stands in the way",
+        "see the reason", true;
+    PermitNothingUnsaved = "permit_nothing_unsaved", Rule, "W-34, P-29",
+        "there is unsaved work, and the policy is to refuse",
+        "commit it, or use the policy salvage", false;
+    RemovalNew = "removal_new", Validation, "D-22",
+        "the removal's id is in use",
+        "choose a new id", false;
+    RemovalStands = "removal_stands", Rule, "C-18, P-14",
+        "the operation that asked no longer stands",
+        "the worktree is put back", false;
     EarlierJobsEnded = "earlier_jobs_ended", Rule, "W-21, C-3",
         "a job of the task is not finished",
         "wait for it", true;

@@ -94,6 +94,11 @@ impl<R: Row> Table<R> {
         self.get(Key::of(id))
     }
 
+    /// The name of a row of this table, there or not.
+    pub fn key_of(&self, id: u128) -> RowKey {
+        RowKey { table: R::TABLE, key: Key::of(id) }
+    }
+
     /// The same, to be changed.
     pub fn edit(&mut self, id: u128) -> Option<&mut R> {
         self.edit_key(Key::of(id))

@@ -172,6 +172,11 @@ impl Workspaces for Hooked<'_> {
         self.around(name, &place.path, || self.inner.step(lock, place, warrant, limit, pulse))
     }
 
+    // No point of its own: it can neither fail nor remove anything of a person's.
+    fn forget(&self, place: &Place, removal: RemovalId) {
+        self.inner.forget(place, removal);
+    }
+
     fn restore(
         &self,
         lock: &PathLock,
@@ -218,7 +223,7 @@ impl Told {
 }
 
 impl Runtimes for Told {
-    fn stop(&self, handle: &RuntimeHandle) -> Liveness {
+    fn stop(&self, handle: &RuntimeHandle, _pulse: &mut dyn FnMut()) -> Liveness {
         self.stopped.lock().unwrap().push(handle.id.clone());
         *self.answer.lock().unwrap()
     }
@@ -434,6 +439,12 @@ pub fn entries(folder: &Path) -> Vec<PathBuf> {
 /// What lies in the folders of this name in each folder of `book`.
 fn below(book: &Path, name: &str) -> Vec<PathBuf> {
     entries(book).iter().flat_map(|store| entries(&store.join(name))).collect()
+}
+
+/// The manifests of removals that are left under the root. Once nothing is left to do there is
+/// none.
+pub fn manifests(ground: &Ground) -> Vec<PathBuf> {
+    below(&ground.root_path.join(".freehold"), "manifests")
 }
 
 /// Whether the private stores beside the root hold this content, byte for byte.

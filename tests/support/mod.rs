@@ -1,5 +1,6 @@
 //! The ground of the scenario tests: real git, real SQLite, real processes.
 
+#![allow(unreachable_pub, reason = "a module of every test binary")]
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,6 +11,7 @@ pub mod steps;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+#[allow(unused_imports, reason = "each test binary uses a part of it")]
 pub use drive::*;
 
 use freehold_git::GitWorkspaces;

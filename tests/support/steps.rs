@@ -45,12 +45,11 @@ impl<'h, W: Workspaces> Steps<'h, W> {
 
     /// T-9, before the first barrier.
     pub fn begin_workspace_delete(&self, workspace: &str) -> Result<Accepted, HostError> {
-        let workspace = WorkspaceId(id_of(Kind::WorkspaceId, workspace));
         self.host.ask(&ann(), None, |c| {
             let instance = c.id(&self.host.instance())?;
             let operation = c.id(self.operation)?;
             Ok(Command::Operation(OperationCommand::BeginWorkspaceDelete {
-                workspace,
+                workspace: c.id(workspace)?,
                 operation,
                 instance,
             }))
@@ -121,9 +120,15 @@ pub fn work<W: Workspaces>(host: &Host<freehold_sqlite::Sqlite, W>) {
     panic!("the worker never comes to rest");
 }
 
-/// Every row of the store, with versions and texts.
+/// Every row of the store, with versions and texts; but for the asking instance's own, whose
+/// lease is renewed by the mere asking.
 pub fn dump<S: Store, W: Workspaces>(host: &Host<S, W>) -> Dump {
-    pollster::block_on(freehold_store::store::dump(host.store())).unwrap()
+    let mut dump = pollster::block_on(freehold_store::store::dump(host.store())).unwrap();
+    let own = vec![freehold_store::run::Stored::Text(host.instance())];
+    if let Some(instances) = dump.get_mut(TableId::Instances.name()) {
+        instances.remove(&own);
+    }
+    dump
 }
 
 /// How many lines the journal has.
@@ -164,7 +169,7 @@ pub fn environment_of(session: &Session) -> Option<u128> {
 }
 
 /// The jobs of an operation, by task.
-pub fn jobs_of(host: &TestHost, operation: &str) -> Vec<(String, JobState)> {
+pub fn job_states(host: &TestHost, operation: &str) -> Vec<(String, JobState)> {
     let rows = host.read(&[Read::by(TableId::Jobs, "operation_id", &[operation])]).unwrap();
     let mut jobs: Vec<_> = rows
         .view

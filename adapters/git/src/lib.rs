@@ -142,6 +142,11 @@ impl Workspaces for GitWorkspaces {
         removal.take(warrant.step(), pulse)
     }
 
+    fn forget(&self, place: &Place, removal: freehold_kernel::RemovalId) {
+        // A manifest that cannot be taken away now lies in Freehold's own folder and harms nobody.
+        let _ = manifest::forget(&place.root, &uuid_text(removal.0));
+    }
+
     fn restore(
         &self,
         lock: &PathLock,

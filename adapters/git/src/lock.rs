@@ -112,3 +112,24 @@ fn is_still(fd: &OwnedFd, file: &Path) -> bool {
         _gone => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_on_a_file_that_was_removed_or_replaced_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("lock");
+        let wait = Duration::from_secs(60);
+        let first = lock_file(&file, dir.path(), wait).unwrap();
+        assert!(is_still(&first, &file));
+        fs::remove_file(&file).unwrap();
+        assert!(!is_still(&first, &file));
+        let second = lock_file(&file, dir.path(), wait).unwrap();
+        assert!(is_still(&second, &file));
+        assert!(!is_still(&first, &file));
+        let refused = lock_file(&file, dir.path(), Duration::ZERO).unwrap_err();
+        assert_eq!(refused.reason, Reason::Contested);
+    }
+}

@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What the process table shows about a directory.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -17,9 +18,27 @@ pub(crate) struct Users {
     pub(crate) unseen: Vec<u32>,
 }
 
+/// How often somebody who was seen is looked for again, and the pause before it. A process that
+/// any thread of this host is just starting holds a copy of every open file until it becomes its
+/// own program; that is over within this time, and who stays inside is a user.
+const LOOKS: u32 = 4;
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// Looks for processes in a directory. Compared by path and by inode, so that one which sees the
 /// directory under another name (a container) is found too. `inodes` are those of the tree.
 pub(crate) fn standing_in(path: &Path, inodes: &HashSet<(u64, u64)>) -> Users {
+    let mut users = look_once(path, inodes);
+    for _ in 1..LOOKS {
+        if users.inside.is_empty() {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+        users = look_once(path, inodes);
+    }
+    users
+}
+
+fn look_once(path: &Path, inodes: &HashSet<(u64, u64)>) -> Users {
     let mut users = Users::default();
     let Ok(entries) = fs::read_dir("/proc") else { return users };
     for entry in entries.flatten() {

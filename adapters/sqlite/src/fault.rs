@@ -21,7 +21,7 @@ pub(crate) fn at(path: &str, error: &Error) -> StoreError {
         Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path },
         Some(ErrorCode::DiskFull) => StoreError::DiskFull { detail },
         Some(ErrorCode::NotADatabase) => StoreError::NotAStore { path, detail },
-        Some(ErrorCode::DatabaseCorrupt) => StoreError::Corrupt { detail },
+        Some(ErrorCode::DatabaseCorrupt) => StoreError::Corrupt { path, detail },
         // Guards keep the constraints, so one that is broken is a defect, and so is a statement
         // or a value that SQLite does not take.
         Some(
@@ -50,6 +50,11 @@ pub(crate) fn of_commit(connection: &Connection, error: &Error) -> StoreError {
         // still make it count. The request id tells later (D-19).
         _other => StoreError::Unknown { detail: error.to_string() },
     }
+}
+
+/// Where a connection's file is.
+pub(crate) fn path_of(connection: &Connection) -> String {
+    connection.path().unwrap_or("the database").to_owned()
 }
 
 #[cfg(test)]

@@ -47,6 +47,7 @@ pub(crate) fn inspect(connection: &Connection) -> Result<Found, StoreError> {
     }
     // An unreadable version is an error, never "fresh".
     let unreadable = |detail: String| StoreError::Corrupt {
+        path: path(),
         detail: format!("the schema version cannot be read: {detail}"),
     };
     let mut statement = connection
@@ -61,7 +62,7 @@ pub(crate) fn inspect(connection: &Connection) -> Result<Found, StoreError> {
         })?;
     let Some((found, _)) = applied.last() else { return Err(unreadable("none is there".into())) };
     if *found > KNOWN {
-        return Err(StoreError::Newer { found: *found, known: KNOWN });
+        return Err(StoreError::Newer { path: path(), found: *found, known: KNOWN });
     }
     for ((version, text), expected) in MIGRATIONS.iter().zip(1..=*found) {
         let stands = applied.iter().find(|(v, _)| *v == expected).map(|(_, sum)| sum.as_str());
@@ -76,6 +77,7 @@ pub(crate) fn inspect(connection: &Connection) -> Result<Found, StoreError> {
         && let Some(missing) = TableId::ALL.iter().find(|table| !has(table.name()))
     {
         return Err(StoreError::Corrupt {
+            path: path(),
             detail: format!("the table {} is missing", missing.name()),
         });
     }
@@ -129,7 +131,10 @@ pub(crate) fn store_id(connection: &Connection) -> Result<String, StoreError> {
         .query_row("SELECT id FROM store", [], |row| row.get(0))
         .optional()
         .map_err(|error| fault::of(connection, &error))?
-        .ok_or_else(|| StoreError::Corrupt { detail: "the store has no id".into() })
+        .ok_or_else(|| StoreError::Corrupt {
+            path: fault::path_of(connection),
+            detail: "the store has no id".into(),
+        })
 }
 
 /// Refuses a connection to anything but a store of the version that this build writes.
@@ -142,7 +147,9 @@ pub(crate) fn require_current(connection: &Connection) -> Result<(), StoreError>
         .and_then(|mut statement| statement.query_row([], |row| row.get::<_, Option<i64>>(0)));
     match version {
         Ok(Some(KNOWN)) => Ok(()),
-        Ok(Some(found)) if found > KNOWN => Err(StoreError::Newer { found, known: KNOWN }),
+        Ok(Some(found)) if found > KNOWN => {
+            Err(StoreError::Newer { path: fault::path_of(connection), found, known: KNOWN })
+        }
         Ok(_) | Err(_) => match inspect(connection)? {
             Found::Version(KNOWN) => Ok(()),
             Found::Version(found) => Err(StoreError::Unavailable {

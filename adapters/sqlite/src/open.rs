@@ -69,6 +69,7 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Opened, StoreError>
             return Err(StoreError::Unavailable { detail: format!("{shown}: {error}") });
         }
     };
+    may_write(path, &shown)?;
     let connection =
         if fresh { create(path, &shown, options)? } else { existing(path, &shown, options)? };
     for pragma in ["wal_autocheckpoint = 1000", "journal_size_limit = 67108864"] {

@@ -32,8 +32,12 @@ pub enum StoreError {
         detail: String,
     },
     /// The store was written by a newer Freehold.
-    #[error("the store has schema version {found}, this build knows {known}; run a newer Freehold")]
+    #[error(
+        "the store {path} has schema version {found}, this build knows {known}; run a newer Freehold"
+    )]
     Newer {
+        /// Where it is.
+        path: String,
         /// The version on disk.
         found: i64,
         /// The newest that this build knows.
@@ -54,8 +58,10 @@ pub enum StoreError {
         path: String,
     },
     /// The file is damaged.
-    #[error("the store is damaged ({detail}); restore it from a backup")]
+    #[error("the store {path} is damaged ({detail}); restore it from a backup")]
     Corrupt {
+        /// Where it is.
+        path: String,
         /// What was seen.
         detail: String,
     },

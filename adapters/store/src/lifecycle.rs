@@ -167,13 +167,23 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         operation: &Operation,
     ) -> Result<Reply, HostError> {
         let instance = self.instance;
-        self.ask(who, None, |c| {
+        let begun = self.ask(who, None, |c| {
             Ok(Command::Operation(OperationCommand::BeginWorkspaceDelete {
                 workspace: c.id(workspace)?,
                 operation: c.id(&operation.id)?,
                 instance,
             }))
-        })?;
+        });
+        if let Err(error) = begun {
+            // The same operation again, after its end: the answer is its job (T-11).
+            let jobs = self.read(&[Read::by(TableId::Jobs, "operation_id", &[&operation.id])])?;
+            return match jobs.view.jobs.iter().find(|j| j.mutated_at.is_some()) {
+                Some(job) if error.guard() == Some(Guard::WorkspaceNotDeleted) => {
+                    Ok(Reply::Job { job: job.id, state: job.state })
+                }
+                Some(_) | None => Err(error),
+            };
+        }
         let done = self.delete_tasks_of(who, workspace, operation);
         if done.is_err() {
             // What cannot be aborted now is aborted by recovery once the lease has lapsed.
@@ -367,6 +377,8 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     ) -> Result<Reply, HostError> {
         let scope = driving.trigger.scope();
         let mut reserved = BTreeSet::new();
+        let mut standing = None;
+        let mut prepared = false;
         // New tasks may appear until all barriers are held; each round only adds.
         loop {
             tasks.sort_by_key(|t| id_of(Kind::TaskId, t));
@@ -374,9 +386,14 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
                 if !reserved.insert(task.clone()) {
                     continue;
                 }
-                if let Some(done) = self.reserve_one(driving, task)? {
-                    return Ok(done);
+                match self.reserve_one(driving, task)? {
+                    Some(reply) => standing = standing.or(Some(reply)),
+                    None => prepared = true,
                 }
+            }
+            // An operation that was carried out before: the answer is what stands (T-11).
+            if let (false, Some(reply)) = (prepared, standing) {
+                return Ok(reply);
             }
             match self.snapshot(driving, scope) {
                 Ok(()) => break,
@@ -451,12 +468,8 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
                 self.stop_runtimes(&accepted, &mut pulse)?;
                 Ok(None)
             }
-            // An operation that was carried out before, or a task that is archived already:
-            // the answer is what stands (T-11). In a cascade the other tasks still count.
-            reply @ (Reply::Job { .. } | Reply::Unchanged) => {
-                Ok((!driving.operation.cascade).then_some(reply))
-            }
-            other => Ok(Some(other)),
+            // Carried out before, or archived already; in a cascade the other tasks still count.
+            reply => Ok(Some(reply)),
         }
     }
 

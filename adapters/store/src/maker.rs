@@ -113,6 +113,13 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             Ok(lock) => lock,
             Err(error) => return Err(self.gave_up(who, attempt, token, None, error.into())),
         };
+        // W-5: the token is checked under the path lock, before anything is made. A maker that was
+        // slower than its lease may find that recovery has undone the attempt already.
+        let still =
+            self.ask(who, None, |_| Ok(Command::Attempt(AttemptCommand::Renew { attempt, token })));
+        if let Err(error) = still {
+            return Err(self.gave_up(who, attempt, token, Some((&lock, &place)), error));
+        }
         let mut pulse = self.attempt_pulse(attempt, token);
         if let Err(error) = self.workspaces.make(&lock, &place, &plan, &mut pulse) {
             return Err(self.gave_up(who, attempt, token, Some((&lock, &place)), error.into()));

@@ -37,6 +37,14 @@ pub enum NameError {
         /// The id, escaped when shown.
         id: String,
     },
+    /// It is of a kind that Freehold makes itself, and no UUID.
+    #[error("the {kind} id {id:?} is no UUID; ids of this kind are made by Freehold: list them")]
+    NotUuid {
+        /// Of what kind it was to be.
+        kind: &'static str,
+        /// The id, escaped when shown.
+        id: String,
+    },
     /// Another string has the same digest.
     #[error(
         "id collision: {kind} ids {first:?} and {second:?} have one digest; rename one of them"
@@ -80,6 +88,9 @@ impl Names {
         let code = kind.code();
         if text.is_empty() {
             return Err(NameError::Empty { kind: code });
+        }
+        if made_by_freehold(kind) && is_digest(id_of(kind, text)) {
+            return Err(NameError::NotUuid { kind: code, id: text.to_owned() });
         }
         if text.len() > ID_BYTES_MAX {
             return Err(NameError::TooLong { kind: code, bytes: text.len() });
@@ -169,6 +180,21 @@ impl Names {
             self.texts.entry(*key).or_insert_with(|| text.clone());
         }
     }
+}
+
+/// The kinds of id that Freehold makes itself (D): always UUIDs, in rows that refer to several
+/// kinds (an authority) as in all others.
+fn made_by_freehold(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::AttemptId
+            | Kind::JobId
+            | Kind::JobRootId
+            | Kind::ResourceId
+            | Kind::RemovalId
+            | Kind::TrashId
+            | Kind::SalvageId
+    )
 }
 
 /// The 16 bytes of a text (D-24).
@@ -275,5 +301,6 @@ mod tests {
         ));
         assert!(names.host_id(Kind::TaskId, &"x".repeat(255)).is_ok());
         assert!(matches!(names.host_id(Kind::TaskId, "a\nb"), Err(NameError::Control { .. })));
+        assert!(matches!(names.host_id(Kind::JobId, "job 7"), Err(NameError::NotUuid { .. })));
     }
 }

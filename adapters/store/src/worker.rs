@@ -5,7 +5,7 @@
 //! instance finishes from the rows.
 
 use freehold_kernel::{
-    Authority, AuthorityKind, CleanupCommand, Command, Guard, JobRoot, JobState, Key, Kind,
+    Authority, AuthorityKind, CleanupCommand, Command, Found, Guard, JobRoot, JobState, Key, Kind,
     Liveness, Reason, Removal, RemovalId, RemovalStep, Reply, Resource, ResourceKind,
     ResourceResult, RowKey, SalvageFacts, SalvageId, TableId, Time, Token, Warrant,
 };
@@ -356,19 +356,24 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
                     let recorded = self.record_step(removal, token, step, &done);
                     match recorded {
                         Ok(Some(next)) => warrant = next,
-                        Ok(None) => return Ok(()),
+                        Ok(None) => {
+                            if step == RemovalStep::Returned {
+                                self.workspaces.forget(place, removal);
+                            }
+                            return Ok(());
+                        }
                         Err(error) if error.guard() == Some(Guard::SalvagedFirst) => {
                             // Something unsaved is not in the salvage: it changed under our
                             // hands. Nothing has been moved.
                             let failed = changed_meanwhile(place);
-                            self.record_failure(removal, token, &failed)?;
+                            self.record_failure(removal, token, place, &failed)?;
                             return Err(failed.into());
                         }
                         Err(error) => return Err(error),
                     }
                 }
                 Err(failed) => {
-                    self.record_failure(removal, token, &failed)?;
+                    self.record_failure(removal, token, place, &failed)?;
                     return Err(failed.into());
                 }
             }
@@ -410,16 +415,23 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         &self,
         removal: RemovalId,
         token: Token,
+        place: &Place,
         failed: &WorkspaceError,
     ) -> Result<(), HostError> {
-        self.ask(&Who::system(), None, |c| {
+        // The call failed; what it did is for the disk to say (W-37).
+        let in_place = self.workspaces.inspect(place).evidence.found == Found::Here;
+        let recorded = self.ask(&Who::system(), None, |c| {
             c.content(TableId::Removals, removal.0, "detail", &failed.to_string());
             Ok(Command::Cleanup(CleanupCommand::RecordFailure {
                 removal,
                 token,
                 reason: failed.reason,
+                in_place,
             }))
         })?;
+        if matches!(recorded.reply, Reply::RemovalSettled { .. }) {
+            self.workspaces.forget(place, removal);
+        }
         Ok(())
     }
 

@@ -17,7 +17,9 @@
 
 use std::path::PathBuf;
 
-use freehold_kernel::{Evidence, Found, Kind, Reason, RootId, Unsaved, Warrant, WorktreeId};
+use freehold_kernel::{
+    Evidence, Found, Kind, Reason, RemovalId, RootId, Unsaved, Warrant, WorktreeId,
+};
 
 use crate::names::id_of;
 
@@ -151,7 +153,7 @@ pub struct Restored {
 /// A physical step that was refused or failed. Nothing is half-done: what was done before the
 /// failure is what the next call finds and finishes (W-37).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{detail} ({}: {})", reason.code(), path.display())]
+#[error("{detail} ({}: {}); {help}", reason.code(), path.display())]
 pub struct WorkspaceError {
     /// Which; its class says whether a retry can help (C-9).
     pub reason: Reason,
@@ -235,6 +237,10 @@ pub trait Workspaces {
         limit: u64,
         pulse: Pulse<'_>,
     ) -> Result<StepDone, WorkspaceError>;
+
+    /// Lets go of what was written down for a removal that was settled and put nothing away: its
+    /// manifest. What cannot be let go of now is harmless.
+    fn forget(&self, _place: &Place, _removal: RemovalId) {}
 
     /// Puts a salvage entry back into a clean worktree at the place (W-34).
     ///

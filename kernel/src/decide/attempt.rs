@@ -39,6 +39,7 @@ impl<G: GuardSet> Ctx<'_, G> {
             }
             AttemptCommand::Renew { attempt, token } => {
                 let attempt = self.my_attempt(attempt, token)?;
+                self.open_attempt(&attempt)?;
                 let lease = self.now + self.settings().removal_lease;
                 if let Some(row) = self.view.attempts.edit(attempt.id.0) {
                     row.lease_until = lease;
@@ -105,7 +106,7 @@ impl<G: GuardSet> Ctx<'_, G> {
         self.hold(Guard::NoUnsettledRemoval, removing.is_none(), || {
             InTheWay::of(removing.iter().map(Row::row_key))
         })?;
-        self.path_free(path, None)?;
+        self.path_free(path, Some(repo))?;
         self.view.attempts.insert(Attempt {
             id,
             token,

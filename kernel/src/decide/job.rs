@@ -40,8 +40,8 @@ impl<G: GuardSet> Ctx<'_, G> {
             CleanupCommand::RecordStep { removal, token, step, found_something, salvage } => {
                 self.record_step(removal, token, step, found_something, salvage)
             }
-            CleanupCommand::RecordFailure { removal, token, reason } => {
-                self.record_failure(removal, token, reason)
+            CleanupCommand::RecordFailure { removal, token, reason, in_place } => {
+                self.record_failure(removal, token, reason, in_place)
             }
             CleanupCommand::RenewRemoval { removal, token } => self.renew_removal(removal, token),
             CleanupCommand::TakeOverRemoval { removal, old_token, token, instance } => {

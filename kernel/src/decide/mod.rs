@@ -188,9 +188,14 @@ impl<G: GuardSet> Ctx<'_, G> {
     }
 
     fn unknown(&self, kind: IdentityKind, id: u128, unknown: Guard, deleted: Guard) -> Refusal {
+        let named = match kind {
+            IdentityKind::Task => self.view.tasks.key_of(id),
+            IdentityKind::Session => self.view.sessions.key_of(id),
+            IdentityKind::Workspace => self.view.workspaces.key_of(id),
+        };
         match self.identity(kind, id) {
             Some(tombstone) => Refusal { guard: deleted, rows: InTheWay::one(tombstone.row_key()) },
-            None => Refusal { guard: unknown, rows: InTheWay::NONE },
+            None => Refusal { guard: unknown, rows: InTheWay::one(named) },
         }
     }
 
@@ -231,7 +236,8 @@ impl<G: GuardSet> Ctx<'_, G> {
     /// The instance in whose name the command acts: registered, with a lease that holds.
     pub(crate) fn live_instance(&self, id: InstanceId) -> Result<Instance, Refusal> {
         let row = self.view.instances.id(id.0).copied();
-        let row = row.ok_or(Refusal { guard: Guard::InstanceKnown, rows: InTheWay::NONE })?;
+        let named = self.view.instances.key_of(id.0);
+        let row = row.ok_or(Refusal { guard: Guard::InstanceKnown, rows: InTheWay::one(named) })?;
         self.hold(Guard::InstanceAlive, row.lease_until > self.now, || {
             InTheWay::one(row.row_key())
         })?;
@@ -268,7 +274,7 @@ macro_rules! known {
             Some(row) => Ok(*row),
             None => Err($crate::refusal::Refusal {
                 guard: $crate::guard::Guard::$guard,
-                rows: $crate::refusal::InTheWay::NONE,
+                rows: $crate::refusal::InTheWay::one($ctx.view.$table.key_of($id.0)),
             }),
         }
     };

@@ -21,9 +21,7 @@ impl<G: GuardSet> Ctx<'_, G> {
         }
         self.complete(operation)?;
         let mut last = None;
-        let mut after = None;
-        while let Some(job) = self.next_prepared(operation, after) {
-            after = Some(job.id);
+        while let Some(job) = self.next_leaf(operation) {
             last = Some(job);
             self.mutate_one(&job)?;
         }
@@ -40,6 +38,27 @@ impl<G: GuardSet> Ctx<'_, G> {
             }
         }
         Ok(Reply::Job { job: job.id, state: JobState::Pending })
+    }
+
+    /// The next job to mutate: children before parents (B-9). Each mutation takes its job out of
+    /// the prepared ones, and the tree has no circle, so there is always one until none is left.
+    fn next_leaf(&self, operation: OperationId) -> Option<Job> {
+        let prepared = || {
+            self.view
+                .jobs
+                .iter()
+                .filter(|j| j.operation_id == operation && j.state == JobState::Prepared)
+        };
+        prepared()
+            .find(|job| {
+                !prepared().any(|other| {
+                    self.view
+                        .tasks
+                        .id(other.task_id.0)
+                        .is_some_and(|t| t.parent_id == Some(job.task_id))
+                })
+            })
+            .copied()
     }
 
     fn mutate_one(&mut self, job: &Job) -> Result<(), Refusal> {
@@ -81,36 +100,32 @@ impl<G: GuardSet> Ctx<'_, G> {
     }
 
     /// W-20: what others borrow is given to the oldest borrower that can take it; if none can,
-    /// the delete is refused before anything changed.
+    /// the delete is refused before anything changed. Borrowers that go with the same operation
+    /// need nothing any more.
     fn lend_on(&mut self, job: &Job, task: &Task) -> Result<(), Refusal> {
+        let goes_too = |view: &View, s: &Session| {
+            view.jobs.iter().any(|j| j.operation_id == job.operation_id && j.task_id == s.task_id)
+        };
         let mut after: Option<EnvironmentId> = None;
-        while let Some(environment) =
-            first(environments_of(self.view, task.id).filter(|e| {
-                after.is_none_or(|a| e.id > a) && borrowers(self.view, e).next().is_some()
-            }))
-        {
+        while let Some(environment) = first(environments_of(self.view, task.id).filter(|e| {
+            after.is_none_or(|a| e.id > a)
+                && borrowers(self.view, e).any(|s| !goes_too(self.view, s))
+        })) {
             after = Some(environment.id);
             // With the guard taken out, the environment goes with its owner (P-10 must break).
             if !self.guards.has(Guard::BorrowerKeeps) {
                 continue;
             }
             self.not_in_removal(environment.id)?;
-            let open_elsewhere = |s: &Session| {
-                barrier(self.view, s.task_id).is_none()
-                    && !self
-                        .view
-                        .jobs
-                        .iter()
-                        .any(|j| j.operation_id == job.operation_id && j.task_id == s.task_id)
-            };
-            let receiver = borrowers(self.view, &environment)
-                .filter(|s| open_elsewhere(s))
+            let staying = || borrowers(self.view, &environment).filter(|s| !goes_too(self.view, s));
+            let receiver = staying()
+                .filter(|s| barrier(self.view, s.task_id).is_none())
                 .min_by_key(|s| (s.created_at, s.id))
                 .map(|s| s.task_id);
             let Some(to) = receiver else {
                 return Err(Refusal {
                     guard: Guard::BorrowerKeeps,
-                    rows: InTheWay::of(borrowers(self.view, &environment).map(Row::row_key)),
+                    rows: InTheWay::of(staying().map(Row::row_key)),
                 });
             };
             self.transfer(&environment, to);

@@ -158,6 +158,7 @@ impl<G: GuardSet> Ctx<'_, G> {
             row.next_attempt_at = None;
             row.updated_at = now;
         }
+        self.event(EventKind::JobSucceeded, part.row_key(), "forgotten");
         self.derive_job(job)
     }
 }

@@ -125,11 +125,9 @@ impl<G: GuardSet> Ctx<'_, G> {
                     r.path == Some(removal.path)
                         && is_left(r.result)
                         && r.job_id != id
-                        && self
-                            .view
-                            .jobs
-                            .id(r.job_id.0)
-                            .is_some_and(|j| is_unfinished(j.state) && still(j))
+                        && self.view.jobs.id(r.job_id.0).is_some_and(|j| {
+                            is_unfinished(j.state) && deletes(j.trigger) && still(j)
+                        })
                 });
                 own || heir
             }
@@ -196,7 +194,10 @@ impl<G: GuardSet> Ctx<'_, G> {
     ) -> Result<(), Refusal> {
         let discards = match removal.authority() {
             Authority::Job(id) => {
-                self.view.jobs.id(id.0).is_some_and(|j| j.policy == UnsavedPolicy::Discard)
+                self.view.jobs.id(id.0).is_some_and(|j| {
+                    // The consent was given to that operation; one that took over did not get it.
+                    j.policy == UnsavedPolicy::Discard && j.state != JobState::Cancelled
+                })
             }
             Authority::Attempt(_) | Authority::Trash(_) => false,
         };
@@ -310,6 +311,7 @@ impl<G: GuardSet> Ctx<'_, G> {
         id: RemovalId,
         token: Token,
         reason: Reason,
+        in_place: bool,
     ) -> Result<Decision, Refusal> {
         let removal = self.my_removal(id, token)?;
         let now = self.now;
@@ -320,7 +322,8 @@ impl<G: GuardSet> Ctx<'_, G> {
         // Nothing physical has moved yet: the removal ends, the resource says why, and nobody is
         // kept out of a worktree that is whole (C-18).
         let untouched = match removal.last_step {
-            RemovalStep::Permitted | RemovalStep::Salvaged => true,
+            RemovalStep::Permitted => true,
+            RemovalStep::Salvaged => in_place,
             RemovalStep::Renamed
             | RemovalStep::Compared
             | RemovalStep::Unregistered

@@ -55,6 +55,11 @@ impl<G: GuardSet> Ctx<'_, G> {
         if archives(r.trigger) && task.lifecycle == TaskLifecycle::Archived {
             return self.archive_again(&task);
         }
+        if r.environment.is_some() {
+            self.hold(Guard::TaskActive, task.lifecycle == TaskLifecycle::Active, || {
+                InTheWay::one(task.row_key())
+            })?;
+        }
         self.unbarred(task.id)?;
         self.kind_of_trigger(&task, &r)?;
         self.busy(&task, &r)?;
@@ -153,7 +158,6 @@ impl<G: GuardSet> Ctx<'_, G> {
             )?;
         }
         if let Some(id) = r.environment {
-            self.hold(Guard::TaskActive, task.lifecycle == TaskLifecycle::Active, at)?;
             let environment = super::known!(self, environments, id, EnvironmentKnown)?;
             self.hold(Guard::EnvironmentOfTask, environment.task_id == task.id, || {
                 InTheWay::one(environment.row_key())

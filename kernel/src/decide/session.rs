@@ -84,8 +84,8 @@ impl<G: GuardSet> Ctx<'_, G> {
     fn link(&mut self, id: SessionId, environment: EnvironmentId) -> Result<Reply, Refusal> {
         let session = self.session(id)?;
         let task = self.task(session.task_id)?;
-        self.is_open(&session)?;
         self.open_task(&task)?;
+        self.is_open(&session)?;
         self.no_turn_work(&session)?;
         let row = known!(self, environments, environment, EnvironmentKnown)?;
         self.may_use(&task, &row)?;

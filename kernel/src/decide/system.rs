@@ -126,10 +126,10 @@ impl<G: GuardSet> Ctx<'_, G> {
             return Err(Refusal { guard: Guard::TaskArchived, rows: at() });
         };
         self.hold(Guard::ReconcileId, operation.0 == derive(authority.0, environment.id.0), at)?;
+        self.unbarred(task.id)?;
         self.hold(Guard::EnvironmentOfTask, environment.task_id == task.id, || {
             InTheWay::one(environment.row_key())
         })?;
-        self.unbarred(task.id)?;
         self.no_borrower(&environment)?;
         let running =
             self.view.jobs.iter().find(|j| j.task_id == task.id && is_unfinished(j.state)).copied();

@@ -219,11 +219,11 @@ impl<G: GuardSet> Ctx<'_, G> {
     ) -> Result<Reply, Refusal> {
         let environment = known!(self, environments, environment, EnvironmentKnown)?;
         let task = self.task(environment.task_id)?;
+        self.open_task(&task)?;
         let known = self.view.repos.id(id.0).copied();
         self.hold(Guard::RepoNew, known.is_none(), || {
             InTheWay::of(known.iter().map(Row::row_key))
         })?;
-        self.open_task(&task)?;
         self.slot_without_row(environment.id, repository, slug)?;
         // A main checkout may serve several tasks; only paths within managed roots have one owner.
         self.view.repos.insert(Repo {
@@ -276,7 +276,6 @@ impl<G: GuardSet> Ctx<'_, G> {
                     && r.status != RepoStatus::Deleted
                     && Some(r.id) != but
                     && r.root_id.is_some()
-                    && r.materialised != Materialised::No
             })
             .map(Row::row_key);
         let attempt = self

@@ -64,11 +64,11 @@ impl<G: GuardSet> Ctx<'_, G> {
         let busy = turns_of(self.view, id).next().is_some();
         let queue = !self.test(Guard::OneTurn, !busy);
         if !queue {
+            self.usable_environment(&session)?;
             let known = self.view.turns.id(with.turn.0).copied();
             self.hold(Guard::TurnNew, known.is_none(), || {
                 InTheWay::of(known.iter().map(Row::row_key))
             })?;
-            self.usable_environment(&session)?;
         }
         self.view.inputs.insert(Input {
             id: input,

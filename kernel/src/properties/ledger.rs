@@ -2,6 +2,7 @@
 
 use super::{Changed, Holds, Step, demand, witness};
 use crate::command::{Command, OperationCommand};
+use crate::decision::EventKind;
 use crate::rows::*;
 use crate::view::Change;
 
@@ -40,12 +41,22 @@ pub(super) fn event_iff_change(step: &Step<'_>) -> Holds {
     for event in step.events {
         // A row that went through two states and ended as it was is at least an anchor that grew.
         let about = step.changes.iter().any(|c| c.row == event.subject && !c.lease_only);
+        // A step that fails once more for the same reason gives up nothing but its lease.
+        let let_go = event.kind == EventKind::RemovalStepFailed
+            && step.after.removals.get(event.subject.key).is_some_and(|r| {
+                r.updated_at == step.after.now && r.last_reason.code() == event.detail
+            });
         let w = witness("an event about a row that did not change", [event.subject]);
-        if told.is_none() || !(about || written_again(step, event.subject)) {
+        let changed = told.is_some() && (about || written_again(step, event.subject));
+        if !(changed || let_go) {
             return Err(w.with(event.kind.code()));
         }
     }
     for changed in step.changes.iter().filter(|c| !silent(c) && SAID.contains(&c.row.table)) {
+        // The ended turns of a session go with it (S-24): the session's event says it.
+        if changed.row.table == TableId::Turns && changed.how == Change::Deleted {
+            continue;
+        }
         let said = step.events.iter().any(|e| e.subject == changed.row || parts_say(step, changed));
         demand(said, "a changed row that no event names", [changed.row])?;
     }
@@ -58,17 +69,20 @@ fn written_again(step: &Step<'_>, row: RowKey) -> bool {
         && step.after.environments.get(row.key).is_some_and(|e| e.updated_at == step.after.now)
 }
 
-/// A job's state follows from its parts (C-1), so an event about a part tells of its job.
+/// A job's state follows from its parts (C-1), and trash from its removal (D-20): an event about
+/// the one tells of the other.
 fn parts_say(step: &Step<'_>, changed: &Changed) -> bool {
-    changed.row.table == TableId::Jobs
-        && step.events.iter().any(|e| {
-            e.subject.table == TableId::JobRoots
-                && step
-                    .after
-                    .job_roots
-                    .get(e.subject.key)
-                    .is_some_and(|part| part.job_id.0 == changed.row.key.id)
-        })
+    let id = changed.row.key.id;
+    let trash = step.after.trash.id(id).filter(|_| changed.row.table == TableId::Trash);
+    step.events.iter().any(|e| {
+        let part = step.after.job_roots.get(e.subject.key);
+        let of_job = changed.row.table == TableId::Jobs
+            && e.subject.table == TableId::JobRoots
+            && part.is_some_and(|p| p.job_id.0 == id);
+        let of_removal = e.subject.table == TableId::Removals
+            && trash.is_some_and(|t| t.removal_id.0 == e.subject.key.id);
+        of_job || of_removal
+    })
 }
 
 /// P-32 as a state: one operation on one task is one job, unless it was cancelled before its

@@ -22,6 +22,8 @@ mod removal;
 mod sessions;
 mod step;
 mod table;
+#[cfg(test)]
+mod tests;
 mod words;
 
 use core::fmt;
@@ -77,7 +79,7 @@ fn witness<const N: usize>(says: &'static str, rows: [RowKey; N]) -> Witness {
 
 /// What a property is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum PropertyScope {
     /// Every reachable world.
     State,
     /// Every step.
@@ -113,7 +115,7 @@ pub struct Property {
     /// What the rule says.
     pub says: &'static str,
     /// What it is about.
-    pub scope: Scope,
+    pub scope: PropertyScope,
     /// Every check of it; all must hold.
     pub checks: &'static [Check],
 }

@@ -314,8 +314,8 @@ pub(super) fn unsaved_is_kept(view: &View, disk: &Disk) -> Holds {
             .filter(|s| s.worktree_id == worktree.identity && s.state != SalvageState::Expired)
             .fold(Unsaved::NONE, |all, s| all.with(s.contents));
         let safe = Unsaved(worktree.unsaved.0 & kept.0 & worktree.salvaged.0);
-        let lost = Unsaved(worktree.unsaved.0 & !safe.0);
-        if lost.is_none() || consented(view, worktree.moved_by, lost) {
+        let lost = Unsaved(worktree.unsaved.0 & !safe.0 & !consented(view, worktree.moved_by).0);
+        if lost.is_none() {
             continue;
         }
         let removal = worktree.moved_by.map_or(0, |r| r.0);
@@ -327,20 +327,21 @@ pub(super) fn unsaved_is_kept(view: &View, disk: &Disk) -> Holds {
     Ok(())
 }
 
-/// The consent of the job that removed it, or of the job whose trash was purged.
-fn consented(view: &View, removal: Option<RemovalId>, lost: Unsaved) -> bool {
+/// What might be lost: by the consent of the job that removed it, or whose trash was purged.
+fn consented(view: &View, removal: Option<RemovalId>) -> Unsaved {
     let job = |removal: &Removal| match removal.authority() {
         Authority::Job(id) => view.jobs.id(id.0).copied(),
-        Authority::Trash(id) => {
-            let filled = view.trash.id(id.0).and_then(|t| view.removals.id(t.removal_id.0));
-            filled
-                .filter(|f| f.authority == AuthorityKind::Job)
-                .and_then(|f| view.jobs.id(f.authority_id.0).copied())
-        }
+        Authority::Trash(id) => view
+            .trash
+            .id(id.0)
+            .and_then(|t| view.removals.id(t.removal_id.0))
+            .filter(|f| f.authority == AuthorityKind::Job)
+            .and_then(|f| view.jobs.id(f.authority_id.0).copied()),
         Authority::Attempt(_) => None,
     };
     removal
         .and_then(|r| view.removals.id(r.0))
         .and_then(job)
-        .is_some_and(|j| j.policy == UnsavedPolicy::Discard && j.consent.covers(lost))
+        .filter(|j| j.policy == UnsavedPolicy::Discard)
+        .map_or(Unsaved::NONE, |j| j.consent)
 }

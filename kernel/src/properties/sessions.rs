@@ -88,6 +88,14 @@ pub(super) fn the_living_have_no_tombstone(view: &View) -> Holds {
 
 /// P-16: what was deleted never comes back, by the rows' own history.
 pub(super) fn deleted_is_absorbing(step: &Step<'_>, history: &History) -> Holds {
+    if let Some((kind, id)) = created(&step.command.command) {
+        let used = step.before.identities.get(Key { part: kind as u8 + 1, id });
+        let again = step.command.request.is_some_and(|r| step.before.requests.id(r.0).is_some());
+        if let Some(identity) = used {
+            let ok = !step.accepted || again;
+            demand(ok, "a used id was given again", [identity.row_key()])?;
+        }
+    }
     for Changed { row, how, .. } in step.changes {
         if *how == Change::Inserted
             && let Some(kind) = identity_kind(row.table)
@@ -100,6 +108,27 @@ pub(super) fn deleted_is_absorbing(step: &Step<'_>, history: &History) -> Holds 
         demand(!tombstone || *how == Change::Touched, "a tombstone changed", [*row])?;
     }
     Ok(())
+}
+
+/// The id that a command makes.
+fn created(command: &Command) -> Option<(IdentityKind, u128)> {
+    match command {
+        Command::Session(SessionCommand::Create { session, .. }) => {
+            Some((IdentityKind::Session, session.0))
+        }
+        Command::Task(TaskCommand::Create { task, .. }) => Some((IdentityKind::Task, task.0)),
+        Command::Task(TaskCommand::CreateWorkspace { workspace }) => {
+            Some((IdentityKind::Workspace, workspace.0))
+        }
+        Command::Session(_)
+        | Command::Task(_)
+        | Command::Turn(_)
+        | Command::Operation(_)
+        | Command::Attempt(_)
+        | Command::Cleanup(_)
+        | Command::Operator(_)
+        | Command::System(_) => None,
+    }
 }
 
 /// P-17.

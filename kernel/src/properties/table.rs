@@ -1,6 +1,6 @@
 //! The table of 09: every property, by number and name, with its rule and its checks.
 
-use super::{Check, Property, Scope};
+use super::{Check, Property, PropertyScope};
 use super::{cleanup, creation, goals, inputs, ledger, ownership, removal, sessions};
 
 macro_rules! properties {
@@ -10,7 +10,7 @@ macro_rules! properties {
             id: $id,
             name: stringify!($name),
             says: $says,
-            scope: Scope::$scope,
+            scope: PropertyScope::$scope,
             checks: &[$(Check::$kind($check)),*],
         },)*];
     };

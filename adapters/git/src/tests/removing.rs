@@ -1,7 +1,7 @@
 //! W-35..W-39, W-42: the steps of a removal, each found done, half done or in the way.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -275,6 +275,9 @@ fn a_change_after_salvage_is_noticed() {
         ("a changed file", |p| fs::write(p.join("a.txt"), "late").unwrap()),
         ("a file that went", |p| fs::remove_file(p.join("a.txt")).unwrap()),
         ("the same size and another content", |p| fs::write(p.join("new"), "2").unwrap()),
+        ("the mode of a file that was salvaged", |p| {
+            fs::set_permissions(p.join("new"), fs::Permissions::from_mode(0o755)).unwrap();
+        }),
         ("a link that leads elsewhere", |p| {
             fs::remove_file(p.join("link")).unwrap();
             symlink("b", p.join("link")).unwrap();

@@ -6,10 +6,14 @@ use std::path::Path;
 use std::process::Stdio;
 
 use freehold_sqlite::{Options, Sqlite};
+use freehold_store::StoreError;
 
-use crate::host::{Place, child, create_session, create_task, create_workspace, done, ids};
+use crate::host::{
+    Place, ask, child, create_session, create_task, create_workspace, done, ids, submit, task,
+};
 
 const VARIABLE: &str = "FREEHOLD_TEST_CRASH";
+const LIMITED: &str = "FREEHOLD_TEST_LIMITED";
 const THREADS: usize = 4;
 
 /// Submits without end and says what was acknowledged, until it is killed.
@@ -93,4 +97,50 @@ fn what_was_acknowledged_survives_a_kill() {
         assert_eq!(torn, 0);
     }
     drop(place.open());
+}
+
+/// Submits numbered requests until one fails, and says which and how.
+#[test]
+fn child_runs_into_a_limit() {
+    let Some(path) = std::env::var_os(LIMITED) else { return };
+    let store = Sqlite::open(Path::new(&path), Options::default()).unwrap();
+    for n in 0.. {
+        match submit(&store, &ask(&format!("q{n}"), |c| task(c, &format!("t{n}")))) {
+            Ok(_) => {}
+            Err(StoreError::Unknown { .. }) => return println!("\nUNKNOWN {n}"),
+            Err(error) => return println!("\nOTHER {n} {error:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_commit_that_fails_on_the_disk_is_unknown_and_its_request_tells() {
+    let place = Place::new();
+    done(&place.open(), &create_workspace("w"));
+    // A limit on file sizes makes a write fail in the middle of a commit; ignored signals and
+    // limits pass on to the child.
+    let binary = std::env::current_exe().unwrap();
+    let inner = child(&binary, "crash::child_runs_into_a_limit", LIMITED, &place.path());
+    let mut shell = std::process::Command::new("sh");
+    shell
+        .args(["-c", "trap '' XFSZ; ulimit -f 2000; exec \"$0\" \"$@\""])
+        .arg(inner.get_program())
+        .args(inner.get_args())
+        .env(LIMITED, place.path());
+    let output = shell.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = text.lines().find_map(|line| line.strip_prefix("UNKNOWN "));
+    let failed: usize = said.unwrap_or_else(|| panic!("{text}")).parse().unwrap();
+    assert!(failed > 10);
+
+    let store = place.open();
+    let tasks = ids(&place.beside(), "tasks").len();
+    assert!(tasks == failed || tasks == failed + 1, "{tasks} tasks, the failed one is {failed}");
+    let again = submit(&store, &ask(&format!("q{failed}"), |c| task(c, &format!("t{failed}"))));
+    let again = again.unwrap().accepted().unwrap();
+    assert_eq!(again.replayed, tasks == failed + 1);
+    assert_eq!(ids(&place.beside(), "tasks").len(), failed + 1);
+    let check: String =
+        place.beside().query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(check, "ok");
 }

@@ -6,7 +6,7 @@ use freehold_kernel::{
     Command, Permissions, SessionCommand, SessionId, SessionSource, TaskCommand, TaskId, TaskKind,
     Time, WorkspaceId,
 };
-use freehold_sqlite::{Options, Sqlite};
+use freehold_sqlite::{Options, Sqlite, Synchronous};
 use freehold_store::{Clock, Composer, Outcome, Store, StoreError, Submission};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -35,6 +35,12 @@ impl Place {
 
     pub(crate) fn open(&self) -> Sqlite {
         Sqlite::open(&self.path(), self.options()).unwrap()
+    }
+
+    /// The same without waiting for the disk: for what does not end in a loss of power.
+    pub(crate) fn open_fast(&self) -> Sqlite {
+        let options = Options { synchronous: Synchronous::Normal, ..self.options() };
+        Sqlite::open(&self.path(), options).unwrap()
     }
 
     /// Another user of the file, without Freehold.

@@ -1,7 +1,10 @@
 //! The SQLite store: what it is on disk, what it refuses to open, that it keeps what it said
 //! through crashes, and that it answers as the in-memory reference does.
 
+#![allow(clippy::unwrap_used)]
+
 mod crash;
+#[allow(clippy::wrong_self_convention)]
 #[path = "../../../store/tests/driver/mod.rs"]
 mod driver;
 mod field_cases;

@@ -133,7 +133,7 @@ fn a_newer_store_is_refused() {
     let place = Place::new();
     drop(place.open());
     place.beside().execute("INSERT INTO freehold_schema VALUES (99, 'x', 0)", []).unwrap();
-    assert_eq!(refused(&place), StoreError::Newer { found: 99, known: 1 });
+    assert!(matches!(refused(&place), StoreError::Newer { found: 99, known: 1, .. }));
 }
 
 #[test]

@@ -32,7 +32,11 @@ fn nobody_opens(path: &Path) -> String {
     let place = tempfile::tempdir().unwrap();
     std::fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
     let binary = place.path().join("tests");
-    std::fs::copy(std::env::current_exe().unwrap(), &binary).unwrap();
+    // Copied by another process: a file that this one has open for writing is inherited by
+    // whatever another test starts at this moment, and then cannot be executed.
+    let mut copy = std::process::Command::new("cp");
+    let copied = copy.arg(std::env::current_exe().unwrap()).arg(&binary).status().unwrap();
+    assert!(copied.success());
     std::fs::set_permissions(&binary, Permissions::from_mode(0o755)).unwrap();
     let mut command = child(&binary, "rights::child_opens", VARIABLE, path);
     command.current_dir("/");

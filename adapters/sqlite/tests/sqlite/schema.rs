@@ -101,8 +101,11 @@ fn checks_hold_on_disk() {
     assert!(connection.execute("UPDATE workspaces SET version = NULL", []).is_err());
 }
 
-/// The look-ups of the kernel's source: (table, column, except). Its enum cannot be listed.
-fn lookups() -> Vec<(TableId, String, Option<(String, String)>)> {
+/// Table, column, and the column with the codes that are left out.
+type LookUp = (TableId, String, Option<(String, String)>);
+
+/// The look-ups in the kernel's source. Its enum cannot be listed.
+fn lookups() -> Vec<LookUp> {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernel/src/footprint.rs");
     let source = std::fs::read_to_string(source).unwrap();
     let body = &source[source.find("\n    many {\n").unwrap()..];

@@ -230,22 +230,25 @@ fn archive(twin: &mut Twin) {
     twin.says(|c, _| mutate(c, "archive it"));
 }
 
+fn waiting(view: &View) -> Resource {
+    let waits =
+        |r: &&Resource| r.kind == ResourceKind::Worktree && r.result == ResourceResult::Waiting;
+    *view.resources.iter().find(waits).unwrap()
+}
+
 /// Claims the part of the job that has resources in the root, removes the worktree, finishes.
 fn remove_the_worktree(twin: &mut Twin, n: u128) {
     let token = Token(own(n));
     let mut part = None;
     twin.says(|c, view| {
-        let open = view.job_roots.iter().find(|r| r.state == JobState::Pending);
-        let job_root = open.unwrap().id;
+        let job_root = waiting(view).job_root_id;
         part = Some(job_root);
         Command::Cleanup(CleanupCommand::Claim { job_root, token, instance: id(c, "process 1") })
     });
     let removal = RemovalId(own(n + 1));
     let (removal_token, seen) = (Token(own(n + 2)), evidence(Found::Here));
     twin.says(|_, view| {
-        let waits =
-            |r: &&Resource| r.kind == ResourceKind::Worktree && r.result == ResourceResult::Waiting;
-        let resource = view.resources.iter().find(waits).unwrap().id;
+        let resource = waiting(view).id;
         Command::Cleanup(CleanupCommand::Permit {
             resource,
             token,
@@ -281,6 +284,32 @@ fn remove_the_worktree(twin: &mut Twin, n: u128) {
     twin.says(|_, _| Command::Cleanup(CleanupCommand::Finish { job_root: part.unwrap(), token }));
 }
 
+/// Claims what else is due and settles it; a part without resources is finished.
+fn settle_the_rest(twin: &mut Twin, mut n: u128) {
+    loop {
+        let view = twin.everything().view;
+        let Some(part) = view.job_roots.iter().find(|r| r.state == JobState::Pending) else {
+            break;
+        };
+        let (job_root, token) = (part.id, Token(own(n)));
+        n += 1;
+        twin.says(|c, _| {
+            let instance = id(c, "process 1");
+            Command::Cleanup(CleanupCommand::Claim { job_root, token, instance })
+        });
+        for resource in view.resources.iter().filter(|r| r.job_root_id == job_root) {
+            let (resource, liveness) = (resource.id, Liveness::Dead);
+            twin.says(|_, _| {
+                Command::Cleanup(CleanupCommand::SettleResource { resource, token, liveness })
+            });
+        }
+        let part = twin.everything().view.job_roots.id(job_root.0).copied();
+        if part.is_some_and(|part| part.state == JobState::Running) {
+            twin.says(|_, _| Command::Cleanup(CleanupCommand::Finish { job_root, token }));
+        }
+    }
+}
+
 #[test]
 fn a_tasks_life_is_the_same_on_both_stores() {
     let mut twin = Twin::new();
@@ -292,6 +321,7 @@ fn a_tasks_life_is_the_same_on_both_stores() {
     twin.crash();
     remove_the_worktree(&mut twin, 50);
     twin.reopen();
+    settle_the_rest(&mut twin, 80);
     let rows = twin.everything();
     assert!(
         rows.view.jobs.iter().all(|job| job.state == JobState::Succeeded),

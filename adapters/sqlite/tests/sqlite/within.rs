@@ -84,5 +84,5 @@ fn a_connection_to_something_else_is_refused() {
     connection.execute("INSERT INTO freehold_schema VALUES (2, 'x', 0)", []).unwrap();
     let transaction = connection.transaction().unwrap();
     let error = within(&transaction, &place.clock, &create_workspace("w")).unwrap_err();
-    assert_eq!(error, StoreError::Newer { found: 2, known: 1 });
+    assert!(matches!(error, StoreError::Newer { found: 2, known: 1, .. }));
 }

@@ -116,7 +116,7 @@ impl<B: Backend> Driver<B> {
     }
 
     /// Renames a worktree into the trash. True if there was something.
-    pub(super) fn to_trash(&mut self, removal: &Removal) -> bool {
+    pub(super) fn move_to_trash(&mut self, removal: &Removal) -> bool {
         let Some(worktree) = removal.identity.and_then(|i| self.disk.find_mut(i)) else {
             return false;
         };

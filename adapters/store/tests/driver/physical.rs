@@ -1,11 +1,11 @@
-//! Makers, workers, executors: attempts, claims, removals step by step.
+//! Workers and executors: claims, removals step by step.
 
 use freehold_kernel::properties::Hand;
 use freehold_kernel::*;
 
 use super::backend::{Answer, Backend};
 use super::op::Draw;
-use super::{Driver, HOSTS, ROOTS, Ran, Worker};
+use super::{Driver, Ran, Worker};
 
 /// How an executor does a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -16,13 +16,15 @@ enum Manner {
     Lazy,
     /// It fails with this reason.
     Failing(Reason),
+    /// It does the step, and its call fails all the same.
+    FailingAfter(Reason),
     /// It does the step and dies before it says so.
     Dying,
 }
 
 impl<B: Backend> Driver<B> {
     /// An instance that serves a root, mostly.
-    fn serving(&self, draw: &mut Draw, root: Option<RootId>) -> InstanceId {
+    pub(super) fn serving(&self, draw: &mut Draw, root: Option<RootId>) -> InstanceId {
         let host = root.and_then(|r| self.world.managed_roots.id(r.0)).map(|r| r.host);
         let fits: Vec<InstanceId> = self
             .instances
@@ -37,12 +39,12 @@ impl<B: Backend> Driver<B> {
     }
 
     /// W-13: the path lock is free, or one's own.
-    fn lock_is_free(&self, path: PathId, own: Option<Token>) -> bool {
+    pub(super) fn lock_is_free(&self, path: PathId, own: Option<Token>) -> bool {
         !self.disk.hands.iter().any(|h| h.path == path && Some(h.token) != own)
     }
 
     /// Keeps a warrant that came with an answer.
-    fn keep(&mut self, instance: InstanceId, answer: Answer) {
+    pub(super) fn keep(&mut self, instance: InstanceId, answer: Answer) {
         let Some(warrant) = answer.warrant else { return };
         let (removal, token) = (warrant.removal(), warrant.token());
         self.disk.take(Hand { root: warrant.root(), path: warrant.path(), token });
@@ -63,194 +65,6 @@ impl<B: Backend> Driver<B> {
                 self.keep(instance, answer);
             }
         }
-    }
-
-    pub(super) fn begin_attempt(&mut self, mut draw: Draw) -> Ran<Option<AttemptId>> {
-        let environment = self.any_environment(&mut draw);
-        let slugs = [Slug(0x91), Slug(0x92)];
-        let slug = draw.one(&slugs).unwrap_or(slugs[0]);
-        let repository = RepositoryId(0x81 + draw.below(2) as u128);
-        let row = self
-            .world
-            .repos
-            .iter()
-            .find(|r| {
-                r.task_environment_id == environment
-                    && r.repository_id == repository
-                    && r.branch_slug == slug
-                    && r.status != RepoStatus::Deleted
-            })
-            .copied();
-        let root = row.and_then(|r| r.root_id).or(draw.one(&ROOTS)).unwrap_or(ROOTS[0]);
-        let paths: Vec<PathId> = self
-            .world
-            .repos
-            .iter()
-            .filter_map(|r| r.worktree_path)
-            .chain(self.world.attempts.iter().map(|a| a.path))
-            .collect();
-        let path = match (row.and_then(|r| r.worktree_path), draw.below(8)) {
-            // A recreation at its old place.
-            (Some(path), 0..=3) => path,
-            (_, 7) => draw.one(&paths).unwrap_or(PathId(self.fresh())),
-            _ => PathId(self.fresh()),
-        };
-        let recorded = row.and_then(|r| r.worktree_branch);
-        let instance = self.serving(&mut draw, Some(root));
-        let (attempt, token) = (AttemptId(self.fresh()), Token(self.fresh()));
-        let begin = AttemptCommand::Begin {
-            attempt,
-            token,
-            environment,
-            repo: match row {
-                Some(row) if !draw.once_in(12) => row.id,
-                _ => RepoId(self.fresh()),
-            },
-            repository,
-            slug,
-            root,
-            path,
-            branch: recorded.unwrap_or(BranchId(0xb0 + draw.below(3) as u128)),
-            worktree: WorktreeId(self.fresh()),
-            branch_existed: draw.once_in(2),
-            start_commit: CommitId(0xc0),
-            instance,
-        };
-        let answer = self.ask(&mut draw, Command::Attempt(begin))?;
-        if answer.verdict == Ok(Reply::Done) && !answer.replayed {
-            self.workers.push((instance, Worker::Maker(attempt, token)));
-            return Ok(Some(attempt));
-        }
-        Ok(None)
-    }
-
-    fn makers(&self) -> Vec<(InstanceId, AttemptId, Token)> {
-        let mut all: Vec<(InstanceId, AttemptId, Token)> = self
-            .workers
-            .iter()
-            .filter_map(|(i, w)| match w {
-                Worker::Maker(attempt, token) => Some((*i, *attempt, *token)),
-                _ => None,
-            })
-            .collect();
-        all.reverse();
-        all
-    }
-
-    /// A maker goes on: makes, says so, persists.
-    pub(super) fn make(&mut self, mut draw: Draw) -> Ran {
-        let Some((_, id, token)) = draw.one(&self.makers()) else { return Ok(()) };
-        let Some(attempt) = self.world.attempts.id(id.0).copied() else { return Ok(()) };
-        // W-5: it checks its token before it creates, under the path lock.
-        let mine = attempt.token == token && attempt.state == AttemptState::Intended;
-        if mine && self.lock_is_free(attempt.path, None) {
-            if draw.once_in(10) {
-                let give_up = AttemptCommand::GiveUp { attempt: id, token };
-                return self.ask(&mut draw, Command::Attempt(give_up)).map(|_| ());
-            }
-            let made = self.make_on_disk(&attempt);
-            self.check()?;
-            if !made || draw.once_in(8) {
-                return Ok(());
-            }
-            let materialised = AttemptCommand::Materialised { attempt: id, token };
-            self.ask(&mut draw, Command::Attempt(materialised))?;
-            if draw.once_in(4) {
-                return Ok(());
-            }
-        }
-        let token = if draw.once_in(16) { Token(self.fresh()) } else { token };
-        let persist = AttemptCommand::Persist { attempt: id, token };
-        self.ask(&mut draw, Command::Attempt(persist)).map(|_| ())
-    }
-
-    /// A worktree from nothing to owned.
-    pub(super) fn whole_worktree(&mut self, mut draw: Draw) -> Ran {
-        let own = Draw(draw.below(1 << 16) as u64);
-        let Some(id) = self.begin_attempt(own)? else { return Ok(()) };
-        let Some(attempt) = self.world.attempts.id(id.0).copied() else { return Ok(()) };
-        if !self.make_on_disk(&attempt) {
-            return Ok(());
-        }
-        self.check()?;
-        let token = attempt.token;
-        self.send(Command::Attempt(AttemptCommand::Materialised { attempt: id, token }))?;
-        self.send(Command::Attempt(AttemptCommand::Persist { attempt: id, token }))?;
-        if let Some(worktree) = self.disk.find_mut(attempt.worktree_id)
-            && draw.once_in(2)
-        {
-            worktree.unsaved = Unsaved::TRACKED;
-        }
-        Ok(())
-    }
-
-    /// What else can happen to an attempt: renewed, given up, recovered, compensated.
-    pub(super) fn attempt(&mut self, mut draw: Draw) -> Ran {
-        let all: Vec<Attempt> = self
-            .world
-            .attempts
-            .iter()
-            .filter(|a| !matches!(a.state, AttemptState::Owned | AttemptState::Compensated))
-            .copied()
-            .collect();
-        let Some(attempt) = draw.one(&all) else { return Ok(()) };
-        let instance = self.serving(&mut draw, Some(attempt.root_id));
-        match draw.below(4) {
-            0 | 1 => self.resolve(&mut draw, &attempt, instance),
-            2 => {
-                let renew = AttemptCommand::Renew { attempt: attempt.id, token: attempt.token };
-                self.ask(&mut draw, Command::Attempt(renew)).map(|_| ())
-            }
-            _ => {
-                let token = attempt.token;
-                let give_up = AttemptCommand::GiveUp { attempt: attempt.id, token };
-                self.ask(&mut draw, Command::Attempt(give_up)).map(|_| ())
-            }
-        }
-    }
-
-    /// Recovers or compensates an attempt.
-    pub(super) fn resolve(
-        &mut self,
-        draw: &mut Draw,
-        attempt: &Attempt,
-        instance: InstanceId,
-    ) -> Ran {
-        if !self.lock_is_free(attempt.path, None) {
-            return Ok(());
-        }
-        let mut evidence = self.look_badly(draw, attempt.path, Some(attempt.worktree_id));
-        let mut token = attempt.token;
-        let own = attempt.instance_id == instance;
-        if attempt.state != AttemptState::Compensating || !own {
-            token = Token(self.fresh());
-            let recover =
-                AttemptCommand::Recover { attempt: attempt.id, token, instance, evidence };
-            let answer = self.ask(draw, Command::Attempt(recover))?;
-            if !matches!(answer.verdict, Ok(Reply::Compensate { .. })) {
-                return Ok(());
-            }
-        }
-        if draw.once_in(4) {
-            return Ok(());
-        }
-        evidence.obstacle = Reason::None;
-        let removal = RemovalId(self.fresh());
-        let removal_token = Token(self.fresh());
-        let compensate = AttemptCommand::Compensate {
-            attempt: attempt.id,
-            token,
-            removal,
-            removal_token,
-            instance,
-            evidence,
-        };
-        let answer = self.ask(draw, Command::Attempt(compensate))?;
-        self.keep(instance, answer);
-        if draw.once_in(3) {
-            return Ok(());
-        }
-        self.go_through(draw, removal)
     }
 
     pub(super) fn claim(&mut self, mut draw: Draw) -> Ran<Option<(JobRootId, Token)>> {
@@ -324,7 +138,9 @@ impl<B: Backend> Driver<B> {
         match draw.below(10) {
             8 => Ok(()),
             9 => {
-                let put_back = CleanupCommand::PutBack { job_root: part, token };
+                let later = self.world.now + Span::seconds(40);
+                let not_before = draw.once_in(3).then_some(later);
+                let put_back = CleanupCommand::PutBack { job_root: part, token, not_before };
                 self.ask(&mut draw, Command::Cleanup(put_back)).map(|_| ())
             }
             _ => {
@@ -387,7 +203,7 @@ impl<B: Backend> Driver<B> {
     }
 
     /// Steps of a removal until its end, or somewhere before.
-    fn go_through(&mut self, draw: &mut Draw, removal: RemovalId) -> Ran {
+    pub(super) fn go_through(&mut self, draw: &mut Draw, removal: RemovalId) -> Ran {
         for _ in 0..10 {
             let found = self
                 .workers
@@ -395,6 +211,7 @@ impl<B: Backend> Driver<B> {
                 .position(|(_, w)| matches!(w, Worker::Executor(r, _, Some(_)) if *r == removal));
             let Some(at) = found else { return Ok(()) };
             let manner = match draw.below(24) {
+                19 => Manner::FailingAfter(Reason::Io),
                 20 => Manner::Lazy,
                 21 => Manner::Failing(Reason::Io),
                 22 => Manner::Failing(Reason::Permission),
@@ -421,8 +238,11 @@ impl<B: Backend> Driver<B> {
             return self.failed(draw, id, token, reason);
         }
         let (found_something, salvage) = match warrant.step() {
-            RemovalStep::Salvaged => self.salvage(&row, manner == Manner::Lazy),
-            RemovalStep::Renamed => (self.to_trash(&row), None),
+            RemovalStep::Salvaged => match self.salvage(&row, manner == Manner::Lazy) {
+                Ok(done) => done,
+                Err(reason) => return self.failed(draw, id, token, reason),
+            },
+            RemovalStep::Renamed => (self.move_to_trash(&row), None),
             RemovalStep::Compared => match self.compare(&row) {
                 Ok(salvage) => (false, salvage),
                 Err(reason) => return self.failed(draw, id, token, reason),
@@ -435,6 +255,9 @@ impl<B: Backend> Driver<B> {
         };
         self.log.push(format!("disk: {:?} of {id:?}", warrant.step()));
         self.check()?;
+        if let Manner::FailingAfter(reason) = manner {
+            return self.failed(draw, id, token, reason);
+        }
         if manner == Manner::Dying {
             // It lives on without its warrant, or its reply was lost.
             self.disk.let_go(token);
@@ -457,7 +280,12 @@ impl<B: Backend> Driver<B> {
     }
 
     fn failed(&mut self, draw: &mut Draw, removal: RemovalId, token: Token, why: Reason) -> Ran {
-        let failure = CleanupCommand::RecordFailure { removal, token, reason: why };
+        // W-37: whether it is seen whole in its place.
+        let in_place =
+            self.world.removals.id(removal.0).is_some_and(|r| {
+                self.look(r.path, r.identity).found == freehold_kernel::Found::Here
+            });
+        let failure = CleanupCommand::RecordFailure { removal, token, reason: why, in_place };
         self.ask(draw, Command::Cleanup(failure))?;
         self.disk.let_go(token);
         Ok(())
@@ -470,32 +298,41 @@ impl<B: Backend> Driver<B> {
         (job.policy == UnsavedPolicy::Discard).then_some(job.consent)
     }
 
-    /// W-34: keeps what is unsaved, unless it may go.
-    fn salvage(&mut self, removal: &Removal, lazy: bool) -> (bool, Option<SalvageFacts>) {
+    /// W-34: keeps what is unsaved, unless it may go. Where less is there than at the look, the
+    /// step is transient: the next look says what there is.
+    fn salvage(
+        &mut self,
+        removal: &Removal,
+        lazy: bool,
+    ) -> Result<(bool, Option<SalvageFacts>), Reason> {
         let consent = self.consent(removal);
         let id = SalvageId(self.fresh());
-        let Some(worktree) = removal.identity.and_then(|i| self.disk.find_mut(i)) else {
-            return (false, None);
+        let worktree = removal.identity.and_then(|i| self.disk.find_mut(i));
+        let now = worktree.as_ref().map_or(Unsaved::NONE, |w| w.unsaved);
+        if lazy || consent.is_some_and(|c| c.covers(now)) {
+            return Ok((false, None));
+        }
+        if !now.covers(removal.unsaved) {
+            return Err(Reason::Changing);
+        }
+        let Some(worktree) = worktree.filter(|_| !now.is_none()) else {
+            return Ok((false, None));
         };
-        if worktree.unsaved.is_none() || lazy {
-            return (false, None);
-        }
-        if consent.is_some_and(|c| c.covers(worktree.unsaved)) {
-            return (false, None);
-        }
-        worktree.salvaged = worktree.salvaged.with(worktree.unsaved);
-        (true, Some(SalvageFacts { id, contents: worktree.unsaved, size: 1 }))
+        worktree.salvaged = worktree.salvaged.with(now);
+        Ok((true, Some(SalvageFacts { id, contents: now, size: 1 })))
     }
 
     /// W-35: compares what was renamed with what was there at the look.
     fn compare(&mut self, removal: &Removal) -> Result<Option<SalvageFacts>, Reason> {
         let consent = self.consent(removal).unwrap_or(Unsaved::NONE);
         let id = SalvageId(self.fresh());
+        let own = self.world.salvage.iter().filter(|s| s.removal_id == removal.id);
+        let kept = own.fold(Unsaved::NONE, |all, s| all.with(s.contents));
         let Some(worktree) = removal.identity.and_then(|i| self.disk.find_mut(i)) else {
             return Ok(None);
         };
         // An executor trusts its own look and its own salvage; what came after is a difference.
-        let known = removal.unsaved.with(worktree.salvaged).with(consent);
+        let known = removal.unsaved.with(kept).with(consent);
         if known.covers(worktree.unsaved) {
             return Ok(None);
         }
@@ -540,7 +377,10 @@ impl<B: Backend> Driver<B> {
             CleanupCommand::TakeOverRemoval { removal: removal.id, old_token, token, instance };
         let answer = self.ask(draw, Command::Cleanup(take))?;
         if answer.warrant.is_some() {
+            // Its own process forgot the first warrant; another one is dead, or its lock were held.
             self.disk.let_go(removal.token);
+            let old = removal.token;
+            self.workers.retain(|(_, w)| !matches!(w, Worker::Executor(_, t, _) if *t == old));
             self.keep(instance, answer);
             return self.go_through(draw, removal.id);
         }
@@ -551,6 +391,11 @@ impl<B: Backend> Driver<B> {
         let kept: Vec<Trash> =
             self.world.trash.iter().filter(|t| t.state != TrashState::Gone).copied().collect();
         let Some(trash) = draw.one(&kept) else { return Ok(()) };
+        self.purge_one(draw, &trash)
+    }
+
+    /// Purges what lies in the trash.
+    pub(super) fn purge_one(&mut self, draw: &mut Draw, trash: &Trash) -> Ran {
         let instance = self.serving(draw, Some(trash.root_id));
         let (removal, token) = (RemovalId(self.fresh()), Token(self.fresh()));
         let purge = CleanupCommand::Purge { trash: trash.id, removal, token, instance };
@@ -560,6 +405,30 @@ impl<B: Backend> Driver<B> {
             return Ok(());
         }
         self.go_through(draw, removal)
+    }
+
+    /// Works one part of a job as a good worker does.
+    pub(super) fn work_one(&mut self, part: &JobRoot) -> Ran {
+        let draw = &mut Draw(0);
+        let instance = self.serving(draw, part.root_id);
+        let token = Token(self.fresh());
+        let claim = CleanupCommand::Claim { job_root: part.id, token, instance };
+        if self.send(Command::Cleanup(claim))?.verdict != Ok(Reply::Done) {
+            return Ok(());
+        }
+        let mut resources: Vec<Resource> = self
+            .world
+            .resources
+            .iter()
+            .filter(|r| r.job_root_id == part.id && r.result == ResourceResult::Waiting)
+            .copied()
+            .collect();
+        resources.sort_by_key(|r| (r.kind, r.id));
+        for resource in resources {
+            self.one_resource(draw, &resource, token)?;
+        }
+        let finish = CleanupCommand::Finish { job_root: part.id, token };
+        self.send(Command::Cleanup(finish)).map(|_| ())
     }
 
     /// Ends of claims by others.
@@ -604,6 +473,3 @@ impl<B: Backend> Driver<B> {
         }
     }
 }
-
-/// Used by the drain.
-pub(super) const SERVED: [HostId; 2] = HOSTS;

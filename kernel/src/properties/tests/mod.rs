@@ -1,5 +1,6 @@
 //! Every property on a good world and on one that breaks it: none is vacuous.
 
+mod more_steps;
 mod rows;
 mod states;
 mod steps;
@@ -10,9 +11,11 @@ use alloc::vec::Vec;
 use super::*;
 use crate::command::*;
 use crate::decision::{Event, EventKind};
+use crate::evidence::{Evidence, Found, Liveness};
 use crate::id::*;
 use crate::rows::*;
 use crate::time::Time;
+use crate::view::Change;
 use rows::*;
 
 /// A step with everything beside it.
@@ -149,7 +152,7 @@ fn the_table_has_every_number_once_and_in_order() {
         let live = property.checks.iter().any(|c| matches!(c, Check::Goal(_)));
         assert_eq!(
             live,
-            property.scope == Scope::Liveness && property.not_yet().is_none(),
+            property.scope == PropertyScope::Liveness && property.not_yet().is_none(),
             "{}",
             property.id
         );

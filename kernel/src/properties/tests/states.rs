@@ -291,9 +291,11 @@ fn p_32_two_jobs_of_one_operation() {
 
 #[test]
 fn p_33_removing_without_its_removal() {
-    good().given(|v| v.removals.edit(1).unwrap().outcome = Some(RemovalOutcome::Returned))
+    good()
+        .given(|v| v.removals.edit(1).unwrap().outcome = Some(RemovalOutcome::Returned))
         .breaks("P-33", "without an unsettled removal");
-    good().given(|v| v.repos.edit(2).unwrap().materialised = Materialised::Yes)
+    good()
+        .given(|v| v.repos.edit(2).unwrap().materialised = Materialised::Yes)
         .breaks("P-33", "the reverse");
 }
 
@@ -310,12 +312,13 @@ fn p_6_and_p_7_barriers_and_snapshots() {
     good()
         .given(|v| v.jobs.edit(1).unwrap().snapshot_version = 0)
         .breaks("P-7", "without a snapshot");
+    good().given(|v| v.jobs.edit(1).unwrap().completed_at = Some(NOW)).breaks("P-7", "its time");
     good()
-        .given(|v| v.jobs.edit(1).unwrap().completed_at = Some(NOW))
-        .breaks("P-7", "its time");
-    good()
-        .given(|v| v.jobs.edit(1).unwrap().instance_id = Some(InstanceId(1)))
-        .holds("P-7");
+        .given(|v| {
+            let j = v.jobs.edit(1).unwrap();
+            (j.instance_id, j.lease_until) = (Some(InstanceId(1)), Some(NOW));
+        })
+        .breaks("P-7", "a barrier has an owner");
 }
 
 #[test]

@@ -1,0 +1,163 @@
+//! The tables of cleanup: claims, permissions, steps.
+
+use std::sync::OnceLock;
+
+use freehold_kernel::*;
+
+use super::*;
+
+/// The part of job 3 that claims worktree 3.
+fn part() -> JobRootId {
+    world().resources.iter().find(|r| r.kind == ResourceKind::Worktree).unwrap().job_root_id
+}
+
+fn edit_part(v: &mut View, change: fn(&mut JobRoot)) {
+    if let Some(p) = v.job_roots.edit(part().0) {
+        change(p);
+    }
+}
+
+fn claim() -> Command {
+    let (token, instance) = (Token(30), InstanceId(1));
+    Command::Cleanup(CleanupCommand::Claim { job_root: part(), token, instance })
+}
+
+#[test]
+fn cleanup_claim() {
+    table(
+        "cleanup.claim",
+        world(),
+        claim(),
+        &[
+            ("permission", permission),
+            ("request_content", request_content),
+            ("job_root_known", |v, _| v.job_roots.remove(part().0)),
+            ("job_known", |v, _| v.jobs.remove(3)),
+            ("instance_known", no_instance),
+            ("instance_alive", dead_instance),
+            ("not_draining", draining),
+            ("claimable", |v, _| edit_part(v, |p| p.state = JobState::Running)),
+            ("SnapshotUnreadable", |v, _| v.jobs.edit(3).unwrap().snapshot_version = 99),
+            ("due", |v, _| edit_part(v, |p| p.next_attempt_at = Some(Time(i64::MAX)))),
+            ("root_served", other_host),
+            ("one_job_of_task", |v, _| {
+                let template = *world().jobs.id(3).unwrap();
+                v.jobs.insert(Job { id: JobId(70), state: JobState::Running, ..template });
+            }),
+        ],
+    );
+}
+
+fn permit() -> Command {
+    let resource = world().resources.iter().find(|r| r.kind == ResourceKind::Worktree).unwrap();
+    Command::Cleanup(CleanupCommand::Permit {
+        resource: resource.id,
+        token: Token(30),
+        removal: RemovalId(30),
+        removal_token: Token(31),
+        evidence: Evidence {
+            found: Found::Here,
+            unsaved: Unsaved::NONE,
+            obstacle: Reason::None,
+            head: None,
+        },
+    })
+}
+
+fn edit_resource(v: &mut View, change: fn(&mut Resource)) {
+    let kind = ResourceKind::Worktree;
+    if let Some(r) = v.resources.iter_mut().find(|r| r.kind == kind && r.job_id == JobId(3)) {
+        change(r);
+    }
+}
+
+fn see(e: &mut Envelope, change: fn(&mut Evidence)) {
+    if let Command::Cleanup(CleanupCommand::Permit { evidence, .. }) = &mut e.command {
+        change(evidence);
+    }
+}
+
+#[test]
+fn cleanup_permit() {
+    table(
+        "cleanup.permit",
+        &after(&[claim()]),
+        permit(),
+        &[
+            ("permission", permission),
+            ("request_content", request_content),
+            ("resource_known", |v, _| {
+                v.resources.remove_where(|r| r.kind == ResourceKind::Worktree);
+            }),
+            ("claim_running", |v, _| edit_part(v, |p| p.state = JobState::Pending)),
+            ("claim_token", |v, _| edit_part(v, |p| p.token = Some(Token(99)))),
+            ("claim_lease", |v, _| edit_part(v, |p| p.lease_until = Some(Time(0)))),
+            ("resource_waiting", |v, _| edit_resource(v, |r| r.result = ResourceResult::Kept)),
+            ("NotNow { reason: RuntimeAlive }", |v, _| runtime(v, 900, 3)),
+            ("NotNow { reason: MakerAlive }", |v, _| {
+                let row = *v.resources.iter().find(|r| r.job_id == JobId(3)).unwrap();
+                let (id, kind) = (ResourceId(70), ResourceKind::Attempt);
+                v.resources.insert(Resource { id, kind, result: ResourceResult::Waiting, ..row });
+            }),
+            ("NotNow { reason: Contested }", |v, _| bar(v, 3)),
+            ("AuthorityGone", |v, _| v.tasks.edit(3).unwrap().archived_by = Some(OperationId(99))),
+            ("Borrowed", |v, _| {
+                let template = *world().sessions.id(1).unwrap();
+                let task_environment_id = Some(EnvironmentId(3));
+                v.sessions.insert(Session { id: SessionId(70), task_environment_id, ..template });
+            }),
+            ("OwnedElsewhere", |v, _| v.repos.edit(3).unwrap().worktree_id = Some(WorktreeId(99))),
+            ("NotManaged", |v, _| edit_resource(v, |r| r.managed = false)),
+            ("NotNow { reason: RootUnavailable }", |_, e| {
+                see(e, |x| (x.found, x.obstacle) = (Found::Unknown, Reason::RootUnavailable));
+            }),
+            ("IdentityMismatch", |_, e| {
+                see(e, |x| {
+                    if x.found == Found::Here {
+                        x.found = Found::Mismatch;
+                    }
+                });
+            }),
+            ("InUse", |_, e| see(e, |x| x.obstacle = Reason::InUse)),
+            ("reason: Unsaved", |_, e| see(e, |x| x.unsaved = Unsaved::TRACKED)),
+            ("removal_new", |v, _| {
+                let row = removal_row();
+                v.removals.insert(Removal { id: RemovalId(30), path: PathId(70), ..row });
+            }),
+        ],
+    );
+}
+
+/// The removal that the permission makes.
+fn removal_row() -> Removal {
+    static ROW: OnceLock<Removal> = OnceLock::new();
+    *ROW.get_or_init(|| *after(&[claim(), permit()]).removals.id(30).unwrap())
+}
+
+#[test]
+fn removal_record_step() {
+    let record = CleanupCommand::RecordStep {
+        removal: RemovalId(30),
+        token: Token(31),
+        step: RemovalStep::Salvaged,
+        found_something: false,
+        salvage: None,
+    };
+    let base = after(&[claim(), permit()]);
+    table(
+        "removal.record_step",
+        &base,
+        Command::Cleanup(record),
+        &[
+            ("permission", permission),
+            ("request_content", request_content),
+            ("removal_known", |v, _| v.removals.remove(30)),
+            ("removal_unsettled", |v, _| {
+                v.removals.edit(30).unwrap().outcome = Some(RemovalOutcome::Returned);
+            }),
+            ("removal_token", |v, _| v.removals.edit(30).unwrap().token = Token(99)),
+            ("step_in_order", |v, _| v.removals.edit(30).unwrap().last_step = RemovalStep::Renamed),
+            ("salvaged_first", |v, _| v.removals.edit(30).unwrap().unsaved = Unsaved::TRACKED),
+        ],
+    );
+}
