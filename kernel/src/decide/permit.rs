@@ -168,10 +168,6 @@ impl<G: GuardSet> Ctx<'_, G> {
             let reply = self.fail(resource, Reason::IdentityUnknown);
             return Ok(reply.into());
         };
-        let known = self.view.removals.id(removal.0).copied();
-        self.hold(Guard::RemovalNew, known.is_none(), || {
-            InTheWay::of(known.iter().map(Row::row_key))
-        })?;
         let now = self.now;
         let row = resource.repo_id.and_then(|r| self.view.repos.id(r.0)).copied();
         if let Some(row) = row {

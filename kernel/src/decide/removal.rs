@@ -35,6 +35,11 @@ impl<G: GuardSet> Ctx<'_, G> {
         new: NewRemoval,
         evidence: Evidence,
     ) -> Result<Decision, Refusal> {
+        // A removal row outlives its outcome (D-22): its id is never used twice.
+        let known = self.view.removals.id(new.id.0).copied();
+        self.hold(Guard::RemovalNew, known.is_none(), || {
+            InTheWay::of(known.iter().map(Row::row_key))
+        })?;
         let (kind, authority_id) = match new.authority {
             Authority::Job(id) => (AuthorityKind::Job, AnyId(id.0)),
             Authority::Attempt(id) => (AuthorityKind::Attempt, AnyId(id.0)),

@@ -123,7 +123,8 @@ fn p_4_a_live_workspace_is_permitted() {
 
 #[test]
 fn p_6_and_p_30_something_new_under_a_closed_task() {
-    let new: [(&str, fn(&mut View)); 8] = [
+    type Newcomer = (&'static str, fn(&mut View));
+    let new: [Newcomer; 8] = [
         ("session", |v| v.sessions.insert(session(5, 1, 1))),
         ("environment", |v| v.environments.insert(environment(5, 1))),
         ("repository row", |v| v.repos.insert(repo(5, 1))),
