@@ -181,8 +181,8 @@ impl<G: GuardSet> Ctx<'_, G> {
                     r.materialised = next;
                     r.updated_at = now;
                 }
+                self.event(EventKind::WorktreeRemoving, row.row_key(), "");
             }
-            self.event(EventKind::WorktreeRemoving, row.row_key(), "");
             let owner = resource.environment_id.and_then(|e| self.view.environments.id(e.0));
             if let Some(owner) = owner.map(|e| e.task_id) {
                 self.view.tasks.touch(owner.0);
