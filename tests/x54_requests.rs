@@ -316,7 +316,9 @@ fn x54_every_kind_of_command_is_answered_again_and_happens_once() {
     operations(&caller);
     workspaces(&caller);
     jobs_and_removals(&caller);
-    let all: BTreeSet<&str> = Command::TABLE.iter().map(|(code, _)| *code).collect();
+    let mut all: BTreeSet<&str> = Command::TABLE.iter().map(|(code, _)| *code).collect();
+    // A question that changes nothing, asked anew under the path lock each time.
+    all.remove("salvage.admit_restore");
     let seen = caller.seen.borrow().clone();
     let missing: Vec<_> = all.difference(&seen).collect();
     assert!(missing.is_empty(), "never asked twice: {missing:?}");

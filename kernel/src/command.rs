@@ -623,6 +623,14 @@ pub enum OperatorCommand {
         /// The resource.
         resource: ResourceId,
     },
+    /// Whether a salvage entry may be put back into this worktree now (B-2, C-18). Changes
+    /// nothing; asked under the path lock, before anything is written.
+    AdmitRestore {
+        /// The entry.
+        salvage: SalvageId,
+        /// The row of the worktree.
+        repo: RepoId,
+    },
     /// Says that a salvage entry was put back.
     MarkRestored {
         /// The entry.
@@ -816,6 +824,7 @@ commands! {
     "job.retry" LIFECYCLE X::Operator(P::Retry { .. }),
     "job.cancel" LIFECYCLE X::Operator(P::Cancel { .. }),
     "job.forget_resource" LIFECYCLE X::Operator(P::ForgetResource { .. }),
+    "salvage.admit_restore" LIFECYCLE X::Operator(P::AdmitRestore { .. }),
     "salvage.mark_restored" LIFECYCLE X::Operator(P::MarkRestored { .. }),
     "settings.change" LIFECYCLE X::Operator(P::ChangeSettings { .. }),
     "root.register" LIFECYCLE X::Operator(P::RegisterRoot { .. }),

@@ -382,6 +382,9 @@ guards! {
     CancelUnfinished = "cancel_unfinished", Validation, "C-15",
         "the job is at its end",
         "nothing is to be cancelled", false;
+    RestoreFits = "restore_fits", Rule, "W-34",
+        "the worktree is not there, or is of another repository than the salvage entry",
+        "make it again, or name another one to restore into", false;
     ForgetLeft = "forget_left", Validation, "C-15",
         "the resource is settled",
         "nothing is to be forgotten", false;

@@ -37,6 +37,7 @@ pub struct Warrant {
     identity: Option<WorktreeId>,
     step: RemovalStep,
     delete_branch: bool,
+    keep_unsaved: bool,
 }
 
 impl Warrant {
@@ -50,8 +51,19 @@ impl Warrant {
         identity: Option<WorktreeId>,
         step: RemovalStep,
         delete_branch: bool,
+        keep_unsaved: bool,
     ) -> Warrant {
-        Warrant { removal, token, authority, root, path, identity, step, delete_branch }
+        Warrant {
+            removal,
+            token,
+            authority,
+            root,
+            path,
+            identity,
+            step,
+            delete_branch,
+            keep_unsaved,
+        }
     }
 
     /// The removal row that stands behind this warrant.
@@ -87,6 +99,12 @@ impl Warrant {
     /// The one step that this warrant permits (W-35).
     pub fn step(&self) -> RemovalStep {
         self.step
+    }
+
+    /// Whether unsaved work must be kept before anything is removed (W-34); false only where a
+    /// person consented to lose what was found.
+    pub fn keeps_unsaved(&self) -> bool {
+        self.keep_unsaved
     }
 
     /// Whether the branch may go too, if it is reached elsewhere (W-39).

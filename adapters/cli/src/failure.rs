@@ -30,7 +30,9 @@ impl Failure {
             Failure::Untrue(_) => 1,
             Failure::Surroundings(_) => 3,
             Failure::Host(error) => match error {
-                HostError::Refused(_) | HostError::Undone { .. } => 1,
+                HostError::Refused(_)
+                | HostError::UnsavedWork { .. }
+                | HostError::Undone { .. } => 1,
                 HostError::Name(_) | HostError::NotThere { .. } => 2,
                 HostError::Workspace(error) => match error.reason.class() {
                     ReasonClass::Transient | ReasonClass::Nothing => 3,
@@ -55,7 +57,9 @@ impl Failure {
             Failure::Untrue(_) => "untrue",
             Failure::Surroundings(_) => "surroundings",
             Failure::Host(error) => match error {
-                HostError::Refused(refused) => refused.refusal.guard.code(),
+                HostError::Refused(refused) | HostError::UnsavedWork { refused, .. } => {
+                    refused.refusal.guard.code()
+                }
                 HostError::Undone { guard } => guard.code(),
                 HostError::Name(_) => "bad_id",
                 HostError::NotThere { .. } => "not_there",

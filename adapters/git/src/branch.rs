@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use freehold_store::workspaces::{BranchVerdict, Place, WorkspaceError};
+use freehold_store::workspaces::{BranchVerdict, Place, Plan, WorkspaceError};
 
 use crate::identity::admin_dirs;
 use crate::list::list;
-use crate::make::tip;
+use crate::make::{is_ours, tip};
 use crate::process::{Git, Input, Run};
 
 /// Decides on the branch, and deletes it by compare-and-swap if it may go. Called under the
@@ -17,6 +17,7 @@ pub(crate) fn settle(
     place: &Place,
     common: &Path,
     may_delete: bool,
+    undoes: bool,
 ) -> Result<BranchVerdict, WorkspaceError> {
     let kept = |why: String| Ok(BranchVerdict::Kept(why));
     let Some(tip) = tip(git, common, &place.branch)? else { return Ok(BranchVerdict::Absent) };
@@ -25,6 +26,14 @@ pub(crate) fn settle(
     }
     if !place.branch_created {
         return kept("Freehold did not make it".to_owned());
+    }
+    if undoes {
+        // W-4: an attempt takes back only the branch that it made itself; a person may have made
+        // one of this name after the attempt was planned.
+        let plan = Plan { branch_existed: false, start_commit: place.start_commit.clone() };
+        if !is_ours(git, place, &plan, common)? {
+            return kept("it is not the one that this attempt made".to_owned());
+        }
     }
     let name = format!("refs/heads/{}", place.branch);
     let run = || Run { git_dir: Some(common), ..Run::default() };

@@ -137,6 +137,8 @@ impl Workspaces for GitWorkspaces {
             id: &uuid_text(warrant.removal().0),
             limit,
             may_delete_branch: warrant.may_delete_branch(),
+            undoes: matches!(warrant.authority(), freehold_kernel::Authority::Attempt(_)),
+            keeps_unsaved: warrant.keeps_unsaved(),
             wait: self.lock_wait,
         };
         removal.take(warrant.step(), pulse)

@@ -3,7 +3,8 @@
 //! One line of text per entry: kind, size, mtime, ctime, inode, mode, content, path. The content
 //! is a digest for files that are in no commit, the target for links, and `-` otherwise; a path
 //! is percent-encoded. The first two lines are the stamp and the place, by which an inspection
-//! finds a worktree that a removal moved and did not record.
+//! finds a worktree that a removal moved and did not record; the third is a digest of what lives
+//! only in the administration directory (index, head, own refs), which may change too.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
@@ -31,6 +32,7 @@ const PURGING: &str = "purging";
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Manifest {
     stamp: String,
+    admin: String,
     entries: BTreeMap<PathBuf, Record>,
 }
 
@@ -86,12 +88,49 @@ fn digest(path: &Path) -> io::Result<String> {
     Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
 }
 
+/// Files of an administration directory that say where it is and whose, and nothing of the work.
+const ADMIN_OWN: &[&str] = &["locked", "freehold", "gitdir", "commondir"];
+
+/// The digest of everything in an administration directory that is somebody's work: index, head,
+/// own refs, reflogs, an operation in progress.
+pub(crate) fn admin_digest(admin: &Path) -> Result<String, WorkspaceError> {
+    let cannot = |path: &Path, e: &io::Error| {
+        io_fail(path, "cannot read the worktree's administration directory", e)
+    };
+    let mut files = Vec::new();
+    let mut todo = vec![admin.to_path_buf()];
+    while let Some(folder) = todo.pop() {
+        for entry in fs::read_dir(&folder).map_err(|e| cannot(&folder, &e))? {
+            let path = entry.map_err(|e| cannot(&folder, &e))?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if name.ends_with(".lock") || (folder == admin && ADMIN_OWN.contains(&name.as_str())) {
+                continue;
+            }
+            if fs::symlink_metadata(&path).is_ok_and(|m| m.is_dir()) {
+                todo.push(path);
+            } else {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    let mut hash = Sha256::new();
+    for path in files {
+        hash.update(path.strip_prefix(admin).unwrap_or(&path).as_os_str().as_bytes());
+        hash.update([0]);
+        hash.update(digest(&path).map_err(|e| cannot(&path, &e))?.as_bytes());
+    }
+    let bytes: [u8; 32] = hash.finalize().into();
+    Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
+}
+
 /// Writes the manifest of a tree; `unsaved` are the paths whose content is in no commit.
 pub(crate) fn write(
     place: &Place,
     removal: &str,
     tree: &Tree,
     unsaved: &[PathBuf],
+    admin: &Path,
 ) -> Result<(), WorkspaceError> {
     let file = manifest_path(&place.root, removal);
     make_folders(&place.root.path, &book(&place.root).join("manifests"))?;
@@ -100,6 +139,7 @@ pub(crate) fn write(
     let cannot = |e: io::Error| io_fail(&file, "cannot write the removal's manifest", &e);
     writeln!(text, "{}", encode(place.stamp.as_bytes())).map_err(cannot)?;
     writeln!(text, "{}", encode(place.path.as_os_str().as_bytes())).map_err(cannot)?;
+    writeln!(text, "{}", admin_digest(admin)?).map_err(cannot)?;
     for entry in &tree.entries {
         let hashed = entry.path.ancestors().any(|a| unsaved.contains(a));
         let r = record(&place.path, entry, hashed).map_err(|e| {
@@ -137,6 +177,7 @@ fn parse(text: &[u8]) -> Option<Manifest> {
     let mut lines = text.lines();
     let stamp = String::from_utf8(decode(lines.next()?)?).ok()?;
     lines.next()?;
+    let admin = lines.next()?.to_owned();
     let mut entries = BTreeMap::new();
     for line in lines {
         let mut fields = line.split(' ');
@@ -152,10 +193,15 @@ fn parse(text: &[u8]) -> Option<Manifest> {
         let path = std::ffi::OsString::from_vec(decode(fields.next()?)?);
         entries.insert(PathBuf::from(path), record);
     }
-    Some(Manifest { stamp, entries })
+    Some(Manifest { stamp, admin, entries })
 }
 
 impl Manifest {
+    /// Whether index, head and own refs are as they were.
+    pub(crate) fn is_same_admin(&self, admin: &Path) -> Result<bool, WorkspaceError> {
+        Ok(admin_digest(admin)? == self.admin)
+    }
+
     /// What differs between the manifest and a tree that lies at `top` now: entries, sizes,
     /// times, and the content of what differs in those.
     pub(crate) fn differences(&self, top: &Path, tree: &Tree) -> Vec<String> {

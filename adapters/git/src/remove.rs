@@ -47,6 +47,10 @@ pub(crate) struct Removal<'a> {
     pub(crate) limit: u64,
     /// Whether the branch may go.
     pub(crate) may_delete_branch: bool,
+    /// The removal undoes an attempt: only what that attempt made may go (W-4).
+    pub(crate) undoes: bool,
+    /// Whether what is unsaved is kept first (W-34).
+    pub(crate) keeps_unsaved: bool,
     /// How long to wait for the registry lock.
     pub(crate) wait: Duration,
 }
@@ -135,7 +139,10 @@ impl Removal<'_> {
     fn save(&self, proof: &Proof, pulse: Pulse<'_>) -> Result<Option<SalvageMade>, WorkspaceError> {
         let survey = survey(self.git, self.place, proof);
         survey.refuse(self.place)?;
-        manifest::write(self.place, self.id, &survey.tree, &survey.seen.paths)?;
+        manifest::write(self.place, self.id, &survey.tree, &survey.seen.paths, &proof.admin)?;
+        if !self.keeps_unsaved {
+            return Ok(None);
+        }
         crate::salvage::save(self.git, self.place, self.id, self.limit, pulse)
     }
 
@@ -179,7 +186,7 @@ impl Removal<'_> {
             && manifest::read(&place.root, self.id)?.is_none()
         {
             // Without one nobody would know the trash again; salvage was not asked for.
-            manifest::write(place, self.id, &tree, &[])?;
+            manifest::write(place, self.id, &tree, &[], &proof.admin)?;
         }
         let parent = trash.parent().unwrap_or(&place.root.path);
         make_folders(&place.root.path, parent)?;
@@ -253,7 +260,13 @@ impl Removal<'_> {
             }
             self.clear_strays()?;
             last = match manifest::read(&self.place.root, self.id)? {
-                Some(manifest) => manifest.differences(&trash, &tree::read(&trash)),
+                Some(manifest) => {
+                    let mut found = manifest.differences(&trash, &tree::read(&trash));
+                    if !manifest.is_same_admin(&prove_at(self.place, &trash)?.admin)? {
+                        found.push("its index, head or own refs changed".to_owned());
+                    }
+                    found
+                }
                 None => vec!["what was salvaged is not known any more".to_owned()],
             };
             if last.is_empty() {
@@ -332,7 +345,8 @@ impl Removal<'_> {
     pub(crate) fn settle_branch(&self) -> Result<StepDone, WorkspaceError> {
         let common = common_dir(&self.place.repository)?;
         let _registry = lock_registry(&common, self.wait)?;
-        let verdict = branch::settle(self.git, self.place, &common, self.may_delete_branch)?;
+        let verdict =
+            branch::settle(self.git, self.place, &common, self.may_delete_branch, self.undoes)?;
         let found = verdict != freehold_store::workspaces::BranchVerdict::Absent;
         Ok(StepDone { branch: Some(verdict), ..done(found) })
     }

@@ -51,9 +51,9 @@ fn make(spaces: &GitWorkspaces, place: &Place) {
 
 /// Run by the test below, in a process of its own.
 #[test]
-#[ignore = "a part of variables_that_point_git_elsewhere_reach_no_child"]
 fn look_and_make() {
-    let base = PathBuf::from(std::env::var_os("FREEHOLD_BASE").unwrap());
+    // In the run that starts that process there is nothing to look at.
+    let Some(base) = std::env::var_os("FREEHOLD_BASE").map(PathBuf::from) else { return };
     let spaces = GitWorkspaces::new();
     let found = spaces.inspect(&place(&base, "p", "work/p"));
     assert_eq!(found.evidence.found, Found::Here, "{:?}", found.details);
@@ -115,7 +115,7 @@ fn variables_that_point_git_elsewhere_reach_no_child() {
     ];
     for (name, variables) in cases {
         let output = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "look_and_make", "--ignored", "--nocapture"])
+            .args(["--exact", "look_and_make", "--nocapture"])
             .env("FREEHOLD_BASE", &base)
             .env("FREEHOLD_CASE", name)
             .envs(variables.iter().copied())

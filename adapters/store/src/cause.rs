@@ -50,7 +50,9 @@ pub(crate) fn of(command: &Command) -> Option<(Kind, u128)> {
         Command::Operator(c) => match c {
             P::Retry { job } | P::Cancel { job } => Some((Kind::JobId, job.0)),
             P::ForgetResource { resource } => Some((Kind::ResourceId, resource.0)),
-            P::MarkRestored { salvage } => Some((Kind::SalvageId, salvage.0)),
+            P::AdmitRestore { salvage, .. } | P::MarkRestored { salvage } => {
+                Some((Kind::SalvageId, salvage.0))
+            }
             P::ChangeSettings { .. } | P::RegisterRoot { .. } => None,
         },
         Command::System(c) => match c {

@@ -10,8 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use freehold_kernel::{
-    Command, InstanceId, Kind, Permissions, Row, RuntimeStatus, SessionEffect, SystemCommand,
-    TableId, TurnCommand,
+    Command, Guard, InstanceId, Kind, Permissions, Row, RuntimeStatus, SessionEffect,
+    SystemCommand, TableId, TurnCommand,
 };
 
 use crate::error::StoreError;
@@ -68,6 +68,14 @@ pub enum HostError {
     /// The kernel said no.
     #[error("{0}")]
     Refused(Box<Refused>),
+    /// There is unsaved work and the policy is to refuse: what, and where.
+    #[error("{refused}; unsaved: {}", details.join("; "))]
+    UnsavedWork {
+        /// The refusal.
+        refused: Box<Refused>,
+        /// One line for each unsaved thing, with its worktree.
+        details: Vec<String>,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -99,7 +107,9 @@ impl HostError {
     /// The guard that refused, if that is why.
     pub fn guard(&self) -> Option<freehold_kernel::Guard> {
         match self {
-            HostError::Refused(refused) => Some(refused.refusal.guard),
+            HostError::Refused(refused) | HostError::UnsavedWork { refused, .. } => {
+                Some(refused.refusal.guard)
+            }
             HostError::Undone { guard } => Some(*guard),
             HostError::Store(_)
             | HostError::Workspace(_)
@@ -198,7 +208,23 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         }
         let command = compose(&mut composer)?;
         let submission = composer.submit(command);
-        match self.drive.wait(self.store.submit(&submission))? {
+        let outcome = self.drive.wait(self.store.submit(&submission))?;
+        let slept =
+            matches!(&outcome, Outcome::Refused(r) if r.refusal.guard == Guard::InstanceAlive);
+        let outcome = if slept {
+            // The machine slept, or nothing was asked for long: this process still is what it
+            // was, and says so before it asks again.
+            let instance = self.instance;
+            let mut renewal = Composer::new("freehold", Permissions::SYSTEM)?;
+            renewal.know(&submission.names);
+            let renewal =
+                renewal.submit(Command::System(SystemCommand::RenewInstance { instance }));
+            self.drive.wait(self.store.submit(&renewal))?;
+            self.drive.wait(self.store.submit(&submission))?
+        } else {
+            outcome
+        };
+        match outcome {
             Outcome::Accepted(accepted) => Ok(accepted),
             Outcome::Refused(refused) => Err(HostError::Refused(Box::new(refused))),
         }

@@ -272,9 +272,8 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
                 .salvage
                 .iter()
                 .filter(|s| {
-                    s.repo_id == Some(repo.id)
-                        && Some(s.worktree_id) == repo.worktree_id
-                        && s.state == SalvageState::Verified
+                    // Of whichever worktree the row has had: what was never put back is offered.
+                    s.repo_id == Some(repo.id) && s.state == SalvageState::Verified
                 })
                 .max_by_key(|s| s.made_at);
             let stands = match (repo.materialised, salvage) {
@@ -359,6 +358,15 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         match self.up_to_mutation(driving, tasks) {
             Ok(reply) => Ok(reply),
             Err(error) => {
+                // The same operation was driven by another call at the same time, and is done:
+                // the answer is its job (T-11).
+                if error.guard() == Some(Guard::BarrierHeld) {
+                    let id = &driving.operation.id;
+                    let jobs = self.read(&[Read::by(TableId::Jobs, "operation_id", &[id])])?;
+                    if let Some(job) = jobs.view.jobs.iter().find(|j| j.mutated_at.is_some()) {
+                        return Ok(Reply::Job { job: job.id, state: job.state });
+                    }
+                }
                 let instance = self.instance;
                 // What cannot be aborted now is cancelled by recovery (B-7).
                 let _ = self.ask(driving.who, None, |c| {
@@ -423,13 +431,17 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
 
     /// Reserves one task and stops its runtimes; some if there is nothing more to do.
     fn reserve_one(&self, driving: &Driving<'_>, task: &str) -> Result<Option<Reply>, HostError> {
-        let unsaved = match driving.operation.policy {
-            UnsavedPolicy::Refuse => self.unsaved_of(task)?,
-            UnsavedPolicy::Salvage | UnsavedPolicy::Discard => Unsaved::NONE,
+        let (unsaved, details) = match driving.operation.policy {
+            UnsavedPolicy::Refuse => {
+                // An inspection takes its time; the barriers that are held already are kept.
+                self.renew_barrier(driving.who, &driving.operation.id);
+                self.unsaved_of(task)?
+            }
+            UnsavedPolicy::Salvage | UnsavedPolicy::Discard => (Unsaved::NONE, Vec::new()),
         };
         let instance = self.instance;
         let o = driving.operation;
-        let accepted = self.ask(driving.who, None, |c| {
+        let asked = self.ask(driving.who, None, |c| {
             let task: TaskId = c.id(task)?;
             let operation: OperationId = c.id(&o.id)?;
             let root = o.cascade.then(|| c.id::<TaskId>(driving.root)).transpose()?;
@@ -461,7 +473,14 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
                 instance,
                 content: ContentHash(freehold_kernel::derive(content, 0)),
             }))
-        })?;
+        });
+        let accepted = match asked {
+            // A refusal for unsaved work names what is unsaved and where (T-4, W-33).
+            Err(HostError::Refused(refused)) if refused.refusal.guard == Guard::NothingUnsaved => {
+                return Err(HostError::UnsavedWork { refused, details });
+            }
+            other => other?,
+        };
         match accepted.reply {
             Reply::Job { state: freehold_kernel::JobState::Prepared, .. } => {
                 let mut pulse = || self.renew_barrier(driving.who, &driving.operation.id);
@@ -499,6 +518,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             | HostError::Workspace(_)
             | HostError::Name(_)
             | HostError::NotThere { .. }
+            | HostError::UnsavedWork { .. }
             | HostError::Undone { .. } => Vec::new(),
         }
     }
@@ -533,11 +553,15 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     }
 
     /// What the inspection finds over all worktrees of the task (B-1).
-    fn unsaved_of(&self, task: &str) -> Result<Unsaved, HostError> {
+    fn unsaved_of(&self, task: &str) -> Result<(Unsaved, Vec<String>), HostError> {
         let mut all = Unsaved::NONE;
+        let mut details = Vec::new();
         for place in self.places_of(task)? {
             let inspection = self.workspaces.inspect(&place);
             all = all.with(inspection.evidence.unsaved);
+            details.extend(
+                inspection.details.iter().map(|d| format!("{}: {d}", place.path.display())),
+            );
             match inspection.evidence.found {
                 freehold_kernel::Found::Here | freehold_kernel::Found::Missing => {}
                 freehold_kernel::Found::InTrash
@@ -545,7 +569,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
                 | freehold_kernel::Found::Unknown => all = all.with(Unsaved::UNKNOWN),
             }
         }
-        Ok(all)
+        Ok((all, details))
     }
 
     /// W-21: reserves reconcile jobs for what archives preserved and nobody borrows any more.

@@ -48,6 +48,15 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     /// # Errors
     /// If the folder cannot be made or is another store's.
     pub fn register_root(&self, who: &Who, path: &Path) -> Result<String, HostError> {
+        // A root that is known is looked at and never made again: a folder that is away (an
+        // unmounted disk) must not be taken for an empty one (D-18).
+        let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        for root in self.roots()? {
+            if root.path == real || root.path == path {
+                self.workspaces.check_root(&root)?;
+                return Ok(root.name);
+            }
+        }
         let store = self.drive.wait(self.store.id())?;
         // The same folder on the same machine is the same root: derived, not drawn.
         let name = format!("{}\0{}\0{}", store, self.machine(), path.display());
@@ -107,7 +116,13 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         place.start_commit.clone_from(&plan.start_commit);
         let recorded = self.recorded_slot(wanted)?;
         let repo = recorded.unwrap_or(RepoId(fresh()));
-        self.begin(who, wanted, &place, &plan, attempt, token, repo)?;
+        if let Err(error) = self.begin(who, wanted, &place, &plan, attempt, token, repo) {
+            // The reply may be lost and the attempt recorded all the same: it is given up then.
+            return match error {
+                HostError::Store(_) => Err(self.gave_up(who, attempt, token, None, error)),
+                other => Err(other),
+            };
+        }
         between("intended");
         let lock = match self.workspaces.lock(&place) {
             Ok(lock) => lock,
@@ -295,24 +310,45 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     /// # Errors
     /// If there is no such entry or row, or the physical side refuses.
     pub fn restore(&self, who: &Who, salvage: &str) -> Result<Restored, HostError> {
+        self.restore_into(who, salvage, None)
+    }
+
+    /// The same, into the worktree of another repository row: for what a reset or a deleted task
+    /// left in salvage (W-34).
+    ///
+    /// # Errors
+    /// As [`Host::restore`].
+    pub fn restore_into(
+        &self,
+        who: &Who,
+        salvage: &str,
+        into: Option<&str>,
+    ) -> Result<Restored, HostError> {
         let mut rows = self.read(&[
             Read::by(TableId::Salvage, "id", &[salvage]),
             Read::all(TableId::ManagedRoots),
         ])?;
-        let repos = rows.texts(rows.view.salvage.iter().filter_map(|s| s.repo_id))?;
-        self.read_on(&mut rows, vec![Read::among(TableId::Repos, "id", repos)])?;
+        match into {
+            Some(repo) => {
+                self.read_on(&mut rows, vec![Read::by(TableId::Repos, "id", &[repo])])?;
+            }
+            None => {
+                let repos = rows.texts(rows.view.salvage.iter().filter_map(|s| s.repo_id))?;
+                self.read_on(&mut rows, vec![Read::among(TableId::Repos, "id", repos)])?;
+            }
+        }
         let Some(entry) = rows.view.salvage.iter().next().copied() else {
             return Err(not_there("salvage entry", salvage, "list the salvage entries"));
         };
         if entry.state == SalvageState::Expired {
             return Err(not_there("salvage entry", salvage, "it has expired"));
         }
-        let repo = entry.repo_id.and_then(|r| rows.view.repos.id(r.0)).copied();
+        let repo = rows.view.repos.iter().next().copied();
         let Some(repo) = repo.filter(|r| r.materialised == Materialised::Yes) else {
             return Err(not_there(
                 "worktree of salvage entry",
                 salvage,
-                "make the worktree again first",
+                "make the worktree again first, or name another one to restore into",
             ));
         };
         let key = RowKey { table: TableId::Salvage, key: Key::of(entry.id.0) };
@@ -324,8 +360,16 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             .flatten()
             .unwrap_or_default();
         let place = self.place_of_repo(&rows, &repo)?;
-        self.workspaces.verify(&place)?;
+        // The path lock first: no removal begins under it. Then the kernel says whether this may
+        // be done here and now, and only then is anything written.
         let lock = self.workspaces.lock(&place)?;
+        self.ask(who, None, |_| {
+            Ok(Command::Operator(OperatorCommand::AdmitRestore {
+                salvage: entry.id,
+                repo: repo.id,
+            }))
+        })?;
+        self.workspaces.verify(&place)?;
         let restored = self.workspaces.restore(&lock, &place, &reference)?;
         self.ask(who, None, |_| {
             Ok(Command::Operator(OperatorCommand::MarkRestored { salvage: entry.id }))

@@ -36,6 +36,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
 
     fn recover_rows(&self, rows: &Rows, ticked: &mut Ticked) -> Result<(), HostError> {
         let now = rows.view.now;
+        let machine = rows.view.instances.id(self.instance.0).map(|i| i.host);
         let mut commands = Vec::new();
         for job in rows.view.jobs.iter().filter(|j| lapsed(j.lease_until, now)) {
             commands.push(Command::System(SystemCommand::RecoverBarrier { job: job.id }));
@@ -66,7 +67,11 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             let settings =
                 rows.view.settings.id(1).copied().unwrap_or(freehold_kernel::Settings::DEFAULT);
             let since = part.next_attempt_at.unwrap_or(part.updated_at);
-            if part.state != JobState::Running && since + settings.root_patience <= now {
+            // Only what nobody serves: what lies in no root, and this machine's own, is due.
+            let served = part
+                .root_id
+                .is_none_or(|root| rows.view.managed_roots.id(root.0).map(|r| r.host) == machine);
+            if part.state != JobState::Running && !served && since + settings.root_patience <= now {
                 commands.push(Command::Cleanup(CleanupCommand::GiveUpRoot { job_root: part.id }));
             }
         }

@@ -19,6 +19,12 @@ pub trait Runtimes {
     /// every second, so that the caller's lease is kept meanwhile.
     fn stop(&self, handle: &RuntimeHandle, pulse: &mut dyn FnMut()) -> Liveness;
 
+    /// Whether this process can stop runtimes at all. One that cannot leaves what needs it to
+    /// those that can, and spends no try on it (C-17).
+    fn serves(&self) -> bool {
+        true
+    }
+
     /// Whether it lives, without touching it.
     fn liveness(&self, handle: &RuntimeHandle) -> Liveness;
 }
@@ -30,6 +36,10 @@ pub struct NoRuntimes;
 impl Runtimes for NoRuntimes {
     fn stop(&self, _handle: &RuntimeHandle, _pulse: &mut dyn FnMut()) -> Liveness {
         Liveness::Unknown
+    }
+
+    fn serves(&self) -> bool {
+        false
     }
 
     fn liveness(&self, _handle: &RuntimeHandle) -> Liveness {

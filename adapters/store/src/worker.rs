@@ -5,9 +5,9 @@
 //! instance finishes from the rows.
 
 use freehold_kernel::{
-    Authority, AuthorityKind, CleanupCommand, Command, Found, Guard, JobRoot, JobState, Key, Kind,
-    Liveness, Reason, Removal, RemovalId, RemovalStep, Reply, Resource, ResourceKind,
-    ResourceResult, RowKey, SalvageFacts, SalvageId, TableId, Time, Token, Warrant,
+    AttemptState, Authority, AuthorityKind, CleanupCommand, Command, Found, Guard, JobRoot,
+    JobState, Key, Kind, Liveness, Reason, Removal, RemovalId, RemovalStep, Reply, Resource,
+    ResourceKind, ResourceResult, RowKey, SalvageFacts, SalvageId, TableId, Time, Token, Warrant,
 };
 
 use crate::error::StoreError;
@@ -157,6 +157,19 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         let mut resources: Vec<Resource> =
             rows.view.resources.iter().filter(|r| r.job_root_id == part.id).copied().collect();
         resources.sort_by_key(|r| (r.kind, r.id));
+        // C-6: what runs in them comes first. This part waits for it without spending a try.
+        let running = rows.view.resources.iter().any(|r| {
+            let handle = match r.kind {
+                ResourceKind::Runtime | ResourceKind::Container | ResourceKind::Sandbox => true,
+                ResourceKind::Attempt | ResourceKind::Worktree => false,
+            };
+            let left = r.result == ResourceResult::Waiting;
+            let elsewhere = r.job_root_id != part.id;
+            handle && left && (elsewhere || !self.runtimes.serves())
+        });
+        if running {
+            return Ok(Ended::Waits(rows.view.now + freehold_kernel::Settings::DEFAULT.renew));
+        }
         let mut failed = None;
         for resource in resources {
             match resource.result {
@@ -258,7 +271,9 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         if let Some(attempt) = attempt
             && unresolved(&attempt)
         {
-            if attempt.lease_until > rows.view.now && attempt.instance_id != self.instance {
+            let undoing =
+                attempt.state == AttemptState::Compensating && attempt.instance_id == self.instance;
+            if attempt.lease_until > rows.view.now && !undoing {
                 return Ok(Some(attempt.lease_until));
             }
             self.recover_attempt(rows, &attempt)?;

@@ -471,6 +471,16 @@ fn operator(command: &OperatorCommand, to: &mut Vec<L>) {
                 L::ReposOfRemovals,
             ]);
         }
+        OperatorCommand::AdmitRestore { salvage, repo } => {
+            to.extend([
+                L::Salvage(salvage),
+                L::Repo(repo),
+                L::EnvironmentsOfRepos,
+                L::TasksOfEnvironments,
+                L::JobsOfTasks,
+                L::ReposOfEnvironments,
+            ]);
+        }
         OperatorCommand::MarkRestored { salvage } => to.push(L::Salvage(salvage)),
         OperatorCommand::ChangeSettings { .. } => {}
         OperatorCommand::RegisterRoot { root, path, .. } => {

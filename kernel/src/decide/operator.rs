@@ -16,6 +16,7 @@ impl<G: GuardSet> Ctx<'_, G> {
             OperatorCommand::Retry { job } => self.retry(job),
             OperatorCommand::Cancel { job } => self.cancel(job),
             OperatorCommand::ForgetResource { resource } => self.forget(resource),
+            OperatorCommand::AdmitRestore { salvage, repo } => self.admit_restore(salvage, repo),
             OperatorCommand::MarkRestored { salvage } => {
                 let salvage = known!(self, salvage, salvage, SalvageKnown)?;
                 if salvage.state == SalvageState::Restored {
@@ -54,6 +55,23 @@ impl<G: GuardSet> Ctx<'_, G> {
                 Ok(Reply::Done)
             }
         }
+    }
+
+    /// A restore is a making (W-34): its owner is active and free of a barrier, and the worktree
+    /// is there and in nobody's removal.
+    fn admit_restore(&mut self, salvage: SalvageId, repo: RepoId) -> Result<Reply, Refusal> {
+        let salvage = known!(self, salvage, salvage, SalvageKnown)?;
+        let repo = known!(self, repos, repo, RepoKnown)?;
+        let environment = known!(self, environments, repo.task_environment_id, EnvironmentKnown)?;
+        let owner = self.task(environment.task_id)?;
+        self.open_task(&owner)?;
+        self.not_in_removal(environment.id)?;
+        let fits = repo.materialised == Materialised::Yes
+            && repo.status != RepoStatus::Deleted
+            && salvage.state != SalvageState::Expired
+            && salvage.repository_id == repo.repository_id;
+        self.hold(Guard::RestoreFits, fits, || InTheWay::one(repo.row_key()))?;
+        Ok(Reply::Unchanged)
     }
 
     fn retry(&mut self, id: JobId) -> Result<Reply, Refusal> {
@@ -116,10 +134,22 @@ impl<G: GuardSet> Ctx<'_, G> {
                 row.updated_at = now;
             }
             self.event(EventKind::RemovalSettled, removal.row_key(), "forgotten");
+            // Once it was renamed it is not in its place any more; its trash row stays, and
+            // is listed.
+            let input = match removal.last_step {
+                RemovalStep::Permitted | RemovalStep::Salvaged => {
+                    machine::worktree::Input::Returned
+                }
+                RemovalStep::Renamed
+                | RemovalStep::Compared
+                | RemovalStep::Unregistered
+                | RemovalStep::BranchSettled
+                | RemovalStep::Purged
+                | RemovalStep::Returned => machine::worktree::Input::Gone,
+            };
             let row = removal.repo_id.and_then(|r| self.view.repos.id(r.0)).copied();
             if let Some(row) = row
-                && let Some(next) =
-                    machine::worktree::step(row.materialised, machine::worktree::Input::Returned)
+                && let Some(next) = machine::worktree::step(row.materialised, input)
             {
                 if let Some(r) = self.view.repos.edit(row.id.0) {
                     r.materialised = next;

@@ -99,6 +99,7 @@ impl<G: GuardSet> Ctx<'_, G> {
                 removal.identity,
                 step,
                 removal.delete_branch,
+                !self.discards(removal),
             )),
         })
     }
@@ -167,7 +168,18 @@ impl<G: GuardSet> Ctx<'_, G> {
             self.empty_trash(&removal)?;
         }
         let (now, lease) = (self.now, self.now + self.settings().removal_lease);
-        let counts = found_something && step != RemovalStep::Salvaged;
+        // W-36: what was looked at and kept (the branch) or only copied is not what was removed.
+        let counts = found_something
+            && match step {
+                RemovalStep::Renamed
+                | RemovalStep::Unregistered
+                | RemovalStep::Purged
+                | RemovalStep::Returned => true,
+                RemovalStep::Permitted
+                | RemovalStep::Salvaged
+                | RemovalStep::Compared
+                | RemovalStep::BranchSettled => false,
+            };
         let row = Removal {
             last_step: step,
             found_something: removal.found_something || counts,
@@ -197,7 +209,15 @@ impl<G: GuardSet> Ctx<'_, G> {
         removal: &Removal,
         salvage: Option<SalvageFacts>,
     ) -> Result<(), Refusal> {
-        let discards = match removal.authority() {
+        let discards = self.discards(removal);
+        let kept = salvage.map_or(Unsaved::NONE, |s| s.contents);
+        let safe = removal.unsaved.is_none() || discards || kept.covers(removal.unsaved);
+        self.hold(Guard::SalvagedFirst, safe, || InTheWay::one(removal.row_key()))
+    }
+
+    /// Whether a person consented to lose what is unsaved.
+    fn discards(&self, removal: &Removal) -> bool {
+        match removal.authority() {
             Authority::Job(id) => {
                 self.view.jobs.id(id.0).is_some_and(|j| {
                     // The consent was given to that operation; one that took over did not get it.
@@ -205,10 +225,7 @@ impl<G: GuardSet> Ctx<'_, G> {
                 })
             }
             Authority::Attempt(_) | Authority::Trash(_) => false,
-        };
-        let kept = salvage.map_or(Unsaved::NONE, |s| s.contents);
-        let safe = removal.unsaved.is_none() || discards || kept.covers(removal.unsaved);
-        self.hold(Guard::SalvagedFirst, safe, || InTheWay::one(removal.row_key()))
+        }
     }
 
     /// Writes a salvage entry's row. A second one of the same removal holds what changed during

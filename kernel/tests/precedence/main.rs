@@ -318,16 +318,16 @@ fn turn_submit() {
             ("session_not_closing", |v, _| close(v, SessionLifecycle::Closing)),
             ("session_open", |v, _| close(v, SessionLifecycle::Archived)),
             ("Queued", turn_under_way),
+            ("environment_known", |v, _| v.environments.remove(1)),
+            ("not_in_removal", |v, _| in_removal(v, 1)),
+            ("environment_finished", |v, _| {
+                v.environments.edit(1).unwrap().status = EnvironmentStatus::Creating;
+            }),
             ("turn_new", |v, e| {
                 turn_under_way(v, e);
                 let row = *v.turns.id(900).unwrap();
                 v.turns.remove(900);
                 v.turns.insert(Turn { id: TurnId(1), session_id: SessionId(2), ..row });
-            }),
-            ("environment_known", |v, _| v.environments.remove(1)),
-            ("not_in_removal", |v, _| in_removal(v, 1)),
-            ("environment_finished", |v, _| {
-                v.environments.edit(1).unwrap().status = EnvironmentStatus::Creating;
             }),
             ("runtime_new", |v, _| {
                 runtime(v, 1, 2);

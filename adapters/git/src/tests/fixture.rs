@@ -149,6 +149,8 @@ impl Fixture {
         let lock = self.spaces.lock(place)?;
         let git = self.spaces.holding(&lock, place)?;
         let removal = Removal {
+            undoes: false,
+            keeps_unsaved: true,
             git: &git,
             lock: &lock,
             place,

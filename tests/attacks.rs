@@ -1,0 +1,219 @@
+//! What a fresh pair of eyes broke in the embedding path, each as it was found, each now held.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::cell::Cell;
+use std::path::Path;
+use std::sync::Mutex;
+
+use freehold_kernel::*;
+use freehold_store::{HostError, Operation, Stands};
+use support::steps::work;
+use support::*;
+
+/// Archived, cleaned up and unarchived again: the salvage entry and the row.
+fn archived_and_back(host: &TestHost, made: &freehold_store::Made) -> (String, String) {
+    mark(&made.place.path);
+    host.archive_task(&ann(), "t", &Operation::new("there")).unwrap();
+    work(host);
+    let report = host.unarchive_task(&ann(), "t", false).unwrap().remove(0);
+    let Stands::FromBranchAndSalvage(salvage) = report.stands else { panic!("{report:?}") };
+    (salvage, report.repo)
+}
+
+#[test]
+fn a_root_that_is_away_is_not_made_again() {
+    let ground = Ground::new();
+    let host = ground.host();
+    let (_, made) = settled(&ground, &host);
+    mark(&made.place.path);
+    host.archive_task(&ann(), "t", &Operation::new("o")).unwrap();
+    let away = ground.root_path.with_extension("away");
+    std::fs::rename(&ground.root_path, &away).unwrap();
+    // What every host does at its start.
+    let host = ground.host();
+    let registered = host.register_root(&ann(), &ground.root_path);
+    let Err(HostError::Workspace(error)) = registered else { panic!("{registered:?}") };
+    assert_eq!(error.reason, Reason::RootUnavailable);
+    host.tick().unwrap();
+    assert!(!ground.root_path.exists(), "an empty root was made in its place");
+    std::fs::rename(&away, &ground.root_path).unwrap();
+    assert!(is_marked(&made.place.path));
+    assert_eq!(ground.registered(), vec![made.place.path.clone()]);
+    assert_eq!(jobs(&host)[0].1, JobState::RetryWait);
+}
+
+#[test]
+fn a_persons_branch_of_the_same_name_survives_the_compensation() {
+    let ground = Ground::new();
+    let host = ground.host();
+    workspace(&host, "w");
+    task(&host, "t").unwrap();
+    environment(&host, "e", "t").unwrap();
+    let root = host.register_root(&ann(), &ground.root_path).unwrap();
+    let wanted = wanted(&ground, &root, "e", "feature");
+    let made = host.make_worktree_between(&ann(), &wanted, &mut |at| {
+        if at == "intended" {
+            ground.git(&["branch", "feature"]);
+        }
+    });
+    assert!(made.is_err());
+    assert_eq!(ground.branches(), vec!["feature".to_owned()]);
+    assert!(host.unresolved_attempts().unwrap().is_empty());
+}
+
+#[test]
+fn a_restore_is_decided_before_anything_is_written() {
+    let ground = Ground::new();
+    let host = ground.host();
+    let (_, made) = settled(&ground, &host);
+    let (salvage, repo) = archived_and_back(&host, &made);
+    let again = host.recreate(&ann(), &repo).unwrap();
+    let bob = freehold_store::Who::new("bob", Permissions::SESSION);
+    assert_eq!(refused(host.restore(&bob, &salvage)), Guard::Permission);
+    assert!(!is_marked(&again.place.path), "refused, and done all the same");
+    host.archive_task(&ann(), "t", &Operation::new("again")).unwrap();
+    assert_eq!(refused(host.restore(&ann(), &salvage)), Guard::TaskActive);
+    assert!(!is_marked(&again.place.path), "refused, and done all the same");
+}
+
+#[test]
+fn salvage_that_was_never_put_back_is_offered_again() {
+    let ground = Ground::new();
+    let host = ground.host();
+    let (_, made) = settled(&ground, &host);
+    let (salvage, repo) = archived_and_back(&host, &made);
+    host.recreate(&ann(), &repo).unwrap();
+    host.archive_task(&ann(), "t", &Operation::new("again")).unwrap();
+    work(&host);
+    let report = host.unarchive_task(&ann(), "t", false).unwrap().remove(0);
+    assert_eq!(report.stands, Stands::FromBranchAndSalvage(salvage));
+}
+
+#[test]
+fn what_a_reset_salvaged_is_restored_into_the_new_worktree() {
+    let ground = Ground::new();
+    let host = ground.host();
+    let (root, made) = settled(&ground, &host);
+    mark(&made.place.path);
+    host.reset_environment(&ann(), "t", "e", &Operation::new("o")).unwrap();
+    work(&host);
+    let salvage = rows(&host, &[TableId::Salvage]);
+    let salvage = salvage.view.salvage.iter().next().unwrap().id;
+    let salvage = freehold_store::names::uuid_text(salvage.0);
+    let new = host.make_worktree(&ann(), &wanted(&ground, &root, "e", "b2")).unwrap();
+    host.restore_into(&ann(), &salvage, Some(&new.repo)).unwrap();
+    assert!(is_marked(&new.place.path));
+}
+
+#[test]
+fn with_consent_what_is_too_large_to_salvage_goes() {
+    let ground = Ground::new();
+    let host = ground.host();
+    let (_, made) = settled(&ground, &host);
+    std::fs::write(made.place.path.join("big"), vec![7u8; 100_000]).unwrap();
+    let settings = Settings { salvage_limit: 1_000, ..Settings::DEFAULT };
+    host.ask(&ann(), None, |_| Ok(Command::Operator(OperatorCommand::ChangeSettings { settings })))
+        .unwrap();
+    let all = Unsaved(u32::MAX);
+    let discard = Operation::new("o").with_policy(UnsavedPolicy::Discard, all);
+    host.archive_task(&ann(), "t", &discard).unwrap();
+    work(&host);
+    assert!(!made.place.path.exists());
+    assert_eq!(jobs(&host)[0].1, JobState::Succeeded);
+}
+
+#[test]
+fn a_refusal_for_unsaved_work_names_it() {
+    let ground = Ground::new();
+    let host = ground.host();
+    let (_, made) = settled(&ground, &host);
+    mark(&made.place.path);
+    let refuse = Operation::new("o").with_policy(UnsavedPolicy::Refuse, Unsaved::NONE);
+    let error = host.archive_task(&ann(), "t", &refuse).unwrap_err();
+    let says = error.to_string();
+    assert_eq!(error.guard(), Some(Guard::NothingUnsaved));
+    assert!(says.contains("MARKER") && says.contains("story.txt"), "{says}");
+    assert!(says.contains(&made.place.path.display().to_string()), "{says}");
+}
+
+#[test]
+fn a_host_that_was_away_for_eight_days_goes_on() {
+    let ground = Ground::new();
+    let host = ground.host();
+    let (_, made) = settled(&ground, &host);
+    mark(&made.place.path);
+    host.archive_task(&ann(), "t", &Operation::new("o")).unwrap();
+    ground.clock.advance(Span::hours(8 * 24));
+    // The same process: its lease has lapsed long ago.
+    work(&host);
+    assert_eq!(jobs(&host)[0].1, JobState::Succeeded);
+    assert!(!made.place.path.exists());
+}
+
+/// Something that lives only in the administration directory changes after salvage: it is found
+/// again, even after the repository was tidied.
+fn survives(change: impl Fn(&Path) -> String) {
+    let ground = Ground::new();
+    let host = ground.host();
+    let (_, made) = settled(&ground, &host);
+    mark(&made.place.path);
+    git_in(&made.place.path, &["checkout", "-q", "--detach"]);
+    host.archive_task(&ann(), "t", &Operation::new("o")).unwrap();
+    let (id, done) = (Mutex::new(String::new()), Cell::new(false));
+    let hooked = ground.hooked(|_, call| {
+        if call == "renamed" && !done.replace(true) {
+            *id.lock().unwrap() = change(&made.place.path);
+        }
+        Act::Go
+    });
+    for _ in 0..3 {
+        hooked.tick().unwrap();
+    }
+    drop(hooked);
+    let id = id.into_inner().unwrap();
+    let report = host.unarchive_task(&ann(), "t", false).unwrap().remove(0);
+    if report.stands == Stands::Kept {
+        git_in(&made.place.path, &["cat-file", "-e", &id]);
+        return;
+    }
+    ground.git(&["reflog", "expire", "--all", "--expire=now"]);
+    ground.git(&["gc", "-q", "--prune=now"]);
+    let Stands::FromBranchAndSalvage(salvage) = report.stands else { panic!("{report:?}") };
+    let made = host.recreate(&ann(), &report.repo).unwrap();
+    host.restore(&ann(), &salvage).unwrap();
+    git_in(&made.place.path, &["cat-file", "-e", &id]);
+}
+
+#[test]
+fn a_commit_between_salvage_and_rename_is_kept() {
+    survives(|tree| {
+        git_in(tree, &["commit", "-qam", "precious"]);
+        git_in(tree, &["rev-parse", "HEAD"])
+    });
+}
+
+#[test]
+fn what_is_staged_between_salvage_and_rename_is_kept() {
+    survives(|tree| {
+        std::fs::write(tree.join("staged"), "staged only\n").unwrap();
+        let blob = git_in(tree, &["hash-object", "-w", "staged"]);
+        std::fs::remove_file(tree.join("staged")).unwrap();
+        git_in(
+            tree,
+            &["update-index", "--add", "--cacheinfo", &format!("100644,{blob},story.txt")],
+        );
+        blob
+    });
+}
+
+#[test]
+fn an_own_ref_between_salvage_and_rename_is_kept() {
+    survives(|tree| {
+        let commit = git_in(tree, &["commit-tree", "-m", "only here", "HEAD^{tree}"]);
+        git_in(tree, &["update-ref", "refs/worktree/keep", &commit]);
+        commit
+    });
+}
