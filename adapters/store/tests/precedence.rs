@@ -78,3 +78,33 @@ fn guards_are_tested_in_the_order_of_their_list() {
     println!("{} commands seen", orders.len());
     assert!(report.is_empty(), "tested against the order of the list:\n{report}");
 }
+
+/// Guards × commands, as the random worlds show them: `docs/tables/guards-by-command.md`.
+/// `FREEHOLD_WRITE_TABLES=1` writes it anew. A guard that these worlds never ask for in a command
+/// is not in its row; the table of all guards is `refusals.md`.
+#[test]
+fn the_table_of_guards_by_command_is_fresh() {
+    let mut text = String::from(
+        "# Guards by command\n\nWhich guards each command tests, in their order, beside \
+         `permission` and `request_content`, which come first everywhere. Observed with every \
+         guard taken out, in the random worlds of the test suite.\n\n\
+         | command | guards |\n| --- | --- |\n",
+    );
+    for (command, pairs) in observed() {
+        let guards: BTreeSet<Guard> = pairs
+            .into_iter()
+            .flat_map(|(a, b)| [a, b])
+            .filter(|g| !matches!(g, Guard::Permission | Guard::RequestContent))
+            .collect();
+        let codes: Vec<String> = guards.iter().map(|g| format!("`{}`", g.code())).collect();
+        text.push_str(&format!("| `{command}` | {} |\n", codes.join(", ")));
+    }
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs/tables/guards-by-command.md");
+    if std::env::var_os("FREEHOLD_WRITE_TABLES").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let usual = std::env::var_os("FREEHOLD_CASES").is_none();
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(!usual || stored == text, "guards-by-command.md is stale; write it anew and look");
+}
