@@ -250,8 +250,14 @@ fn a_clean_detached_head_is_kept_and_a_clean_branch_is_not() {
 #[test]
 fn an_unborn_branch() {
     let rig = Rig::new();
-    rig.remove();
-    rig.add(&["--orphan", "-b", "fresh"], &[]);
+    // Without `--orphan`, which git has since 2.42.
+    let unborn = || {
+        rig.remove();
+        rig.add(&["--detach"], &[]);
+        rig.git(&["symbolic-ref", "HEAD", "refs/heads/fresh"]);
+        rig.git(&["rm", "-rfq", "."]);
+    };
+    unborn();
     write(&rig.file("first.txt"), "first\n");
     rig.git(&["add", "first.txt"]);
     write(&rig.file("first.txt"), "second\n");
@@ -259,8 +265,7 @@ fn an_unborn_branch() {
     let before = rig.snapshot();
     let made = rig.saved();
     assert_eq!(made.base, "");
-    rig.remove();
-    rig.add(&["--orphan", "-b", "fresh"], &[]);
+    unborn();
     assert_eq!(rig.restore(&made).unwrap().notes, Vec::<String>::new());
     same(&rig.snapshot(), &before);
 }
