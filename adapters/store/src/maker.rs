@@ -119,7 +119,11 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         if let Err(error) = self.begin(who, wanted, &place, &plan, attempt, token, repo) {
             // The reply may be lost and the attempt recorded all the same: it is given up then.
             return match error {
-                HostError::Store(_) => Err(self.gave_up(who, attempt, token, None, error)),
+                HostError::Store(_) => {
+                    let lock = self.workspaces.lock(&place).ok();
+                    let held = lock.as_ref().map(|lock| (lock, &place));
+                    Err(self.gave_up(who, attempt, token, held, error))
+                }
                 other => Err(other),
             };
         }
