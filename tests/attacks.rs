@@ -126,6 +126,29 @@ fn with_consent_what_is_too_large_to_salvage_goes() {
 }
 
 #[test]
+fn consent_reaches_no_further_than_its_words() {
+    let ground = Ground::new();
+    let host = ground.host();
+    let (_, made) = settled(&ground, &host);
+    std::fs::write(made.place.path.join("story.txt"), "changed\n").unwrap();
+    let discard = Operation::new("o").with_policy(UnsavedPolicy::Discard, Unsaved::TRACKED);
+    host.archive_task(&ann(), "t", &discard).unwrap();
+    // An untracked file comes after the permission: nobody consented to lose it.
+    let done = Cell::new(false);
+    let hooked = ground.hooked(|_, call| {
+        if call == "renamed" && !done.replace(true) {
+            std::fs::write(made.place.path.join("MARKER"), "marker\n").unwrap();
+        }
+        Act::Go
+    });
+    hooked.tick().unwrap();
+    drop(hooked);
+    assert!(!made.place.path.exists());
+    let report = host.unarchive_task(&ann(), "t", false).unwrap().remove(0);
+    assert!(matches!(report.stands, Stands::FromBranchAndSalvage(_)), "{report:?}");
+}
+
+#[test]
 fn a_refusal_for_unsaved_work_names_it() {
     let ground = Ground::new();
     let host = ground.host();

@@ -5,7 +5,7 @@
 //! been spent cannot be spent again. Behind each stands a durable removal row (D-22, C-18).
 
 use crate::id::{PathId, RemovalId, RootId, Token, WorktreeId};
-use crate::rows::{Authority, RemovalStep};
+use crate::rows::{Authority, RemovalStep, Unsaved};
 
 /// Permission to take one step of one physical removal.
 ///
@@ -37,7 +37,7 @@ pub struct Warrant {
     identity: Option<WorktreeId>,
     step: RemovalStep,
     delete_branch: bool,
-    keep_unsaved: bool,
+    may_discard: Unsaved,
 }
 
 impl Warrant {
@@ -51,7 +51,7 @@ impl Warrant {
         identity: Option<WorktreeId>,
         step: RemovalStep,
         delete_branch: bool,
-        keep_unsaved: bool,
+        may_discard: Unsaved,
     ) -> Warrant {
         Warrant {
             removal,
@@ -62,7 +62,7 @@ impl Warrant {
             identity,
             step,
             delete_branch,
-            keep_unsaved,
+            may_discard,
         }
     }
 
@@ -101,10 +101,10 @@ impl Warrant {
         self.step
     }
 
-    /// Whether unsaved work must be kept before anything is removed (W-34); false only where a
-    /// person consented to lose what was found.
-    pub fn keeps_unsaved(&self) -> bool {
-        self.keep_unsaved
+    /// The kinds of unsaved work that a person consented to lose (W-34). Whatever else is found,
+    /// now or later, is kept before anything is removed.
+    pub fn may_discard(&self) -> Unsaved {
+        self.may_discard
     }
 
     /// Whether the branch may go too, if it is reached elsewhere (W-39).

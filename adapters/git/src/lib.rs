@@ -138,7 +138,7 @@ impl Workspaces for GitWorkspaces {
             limit,
             may_delete_branch: warrant.may_delete_branch(),
             undoes: matches!(warrant.authority(), freehold_kernel::Authority::Attempt(_)),
-            keeps_unsaved: warrant.keeps_unsaved(),
+            may_discard: warrant.may_discard(),
             wait: self.lock_wait,
         };
         removal.take(warrant.step(), pulse)

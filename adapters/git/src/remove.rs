@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use freehold_kernel::{Reason, RemovalStep};
+use freehold_kernel::{Reason, RemovalStep, Unsaved};
 use freehold_store::workspaces::{Place, Pulse, SalvageMade, StepDone, WorkspaceError};
 use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
@@ -49,8 +49,8 @@ pub(crate) struct Removal<'a> {
     pub(crate) may_delete_branch: bool,
     /// The removal undoes an attempt: only what that attempt made may go (W-4).
     pub(crate) undoes: bool,
-    /// Whether what is unsaved is kept first (W-34).
-    pub(crate) keeps_unsaved: bool,
+    /// The kinds that a person consented to lose; anything else is kept first (W-34).
+    pub(crate) may_discard: Unsaved,
     /// How long to wait for the registry lock.
     pub(crate) wait: Duration,
 }
@@ -140,7 +140,7 @@ impl Removal<'_> {
         let survey = survey(self.git, self.place, proof);
         survey.refuse(self.place)?;
         manifest::write(self.place, self.id, &survey.tree, &survey.seen.paths, &proof.admin)?;
-        if !self.keeps_unsaved {
+        if !self.may_discard.is_none() && self.may_discard.covers(survey.seen.unsaved) {
             return Ok(None);
         }
         crate::salvage::save(self.git, self.place, self.id, self.limit, pulse)

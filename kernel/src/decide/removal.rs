@@ -99,7 +99,7 @@ impl<G: GuardSet> Ctx<'_, G> {
                 removal.identity,
                 step,
                 removal.delete_branch,
-                !self.discards(removal),
+                self.may_discard(removal),
             )),
         })
     }
@@ -213,6 +213,17 @@ impl<G: GuardSet> Ctx<'_, G> {
         let kept = salvage.map_or(Unsaved::NONE, |s| s.contents);
         let safe = removal.unsaved.is_none() || discards || kept.covers(removal.unsaved);
         self.hold(Guard::SalvagedFirst, safe, || InTheWay::one(removal.row_key()))
+    }
+
+    /// The kinds that a person consented to lose.
+    fn may_discard(&self, removal: &Removal) -> Unsaved {
+        let job = removal.resource.and_then(|r| self.view.resources.id(r.0));
+        let job = job.and_then(|r| self.view.jobs.id(r.job_id.0));
+        if self.discards(removal) {
+            job.map_or(Unsaved::NONE, |j| j.consent)
+        } else {
+            Unsaved::NONE
+        }
     }
 
     /// Whether a person consented to lose what is unsaved.

@@ -150,7 +150,7 @@ impl Fixture {
         let git = self.spaces.holding(&lock, place)?;
         let removal = Removal {
             undoes: false,
-            keeps_unsaved: true,
+            may_discard: freehold_kernel::Unsaved::NONE,
             git: &git,
             lock: &lock,
             place,
