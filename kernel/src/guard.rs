@@ -139,7 +139,7 @@ guards! {
     InstanceKnown = "instance_known", Validation, "D-15",
         "this instance was never registered",
         "register it", false;
-    LegalStep = "legal_step", Validation, "design",
+    LegalStep = "legal_step", Redundant, "design",
         "a machine was asked for an illegal step: a defect of the kernel",
         "report it with the journal", false;
     IdNeverUsed = "id_never_used", Rule, "D-14, S-3",
@@ -178,13 +178,13 @@ guards! {
     OperationContent = "operation_content", Rule, "C-12, B-1",
         "this operation id was used for another content",
         "use a fresh operation id", false;
-    TaskArchived = "task_archived", Rule, "B-8",
+    TaskArchived = "task_archived", Validation, "B-8",
         "the task is not archived",
         "nothing is to be undone", false;
-    SessionArchived = "session_archived", Rule, "S-27",
+    SessionArchived = "session_archived", Redundant, "S-27",
         "the session is not archived",
         "nothing is to be undone", false;
-    NotAlreadyClosing = "not_already_closing", Rule, "S-20",
+    NotAlreadyClosing = "not_already_closing", Redundant, "S-20",
         "another close of the session is under way",
         "wait for its end", true;
     NotStarred = "not_starred", Rule, "S-20",
@@ -232,7 +232,7 @@ guards! {
     BorrowerKeeps = "borrower_keeps", Rule, "W-20",
         "sessions of other tasks use an environment, and none of their tasks can take it",
         "wait until one of them is free", true;
-    UnarchiveCancels = "unarchive_cancels", Redundant, "B-8",
+    UnarchiveCancels = "unarchive_cancels", Rule, "B-8",
         "cleanup of the archive goes on",
         "it is cancelled with the unarchive", false;
     AttemptToken = "attempt_token", Rule, "W-5",
@@ -241,7 +241,7 @@ guards! {
     AttemptOpen = "attempt_open", Validation, "W-4",
         "the attempt is not open",
         "read it again", false;
-    AttemptVerified = "attempt_verified", Rule, "W-3",
+    AttemptVerified = "attempt_verified", Validation, "W-3",
         "the worktree has not been verified",
         "make and verify it first", false;
     AttemptUnresolved = "attempt_unresolved", Validation, "W-5",
@@ -253,7 +253,7 @@ guards! {
     CompensateOnlyOwn = "compensate_only_own", Rule, "W-4, P-9",
         "what is at the path is not the attempt's own",
         "it is left alone", false;
-    ClaimRunning = "claim_running", Rule, "C-3",
+    ClaimRunning = "claim_running", Redundant, "C-3",
         "the claim is over",
         "claim again", false;
     ClaimToken = "claim_token", Rule, "C-3",
@@ -352,7 +352,7 @@ guards! {
     TrashLapsed = "trash_lapsed", Rule, "D-20",
         "the trash is still kept for a restore",
         "wait for its retention", true;
-    RescueRunning = "rescue_running", Rule, "C-4",
+    RescueRunning = "rescue_running", Redundant, "C-4",
         "the claim ended by itself",
         "what finished stays finished", false;
     RescueToken = "rescue_token", Rule, "C-4",
@@ -529,7 +529,7 @@ guards! {
     OwnedAsSnapshot = "owned_as_snapshot", Rule, "C-5, P-4",
         "something else owns the path or the worktree now",
         "it is left alone", false;
-    Managed = "managed", Redundant, "W-40",
+    Managed = "managed", Rule, "W-40",
         "Freehold did not make this worktree",
         "it is never removed", false;
     EvidenceKnown = "evidence_known", Rule, "D-18, S-29",
@@ -550,7 +550,7 @@ guards! {
     RemovalStands = "removal_stands", Rule, "C-18, P-14",
         "the operation that asked no longer stands",
         "the worktree is put back", false;
-    EarlierJobsEnded = "earlier_jobs_ended", Rule, "W-21, C-3",
+    EarlierJobsEnded = "earlier_jobs_ended", Redundant, "W-21, C-3",
         "a job of the task is not finished",
         "wait for it", true;
 }

@@ -198,7 +198,7 @@ pub struct RowKey {
 }
 
 /// A table's row type.
-pub trait Row: Copy + PartialEq + core::fmt::Debug + 'static {
+pub trait Row: Copy + PartialEq + core::fmt::Debug + Send + Sync + 'static {
     /// The table that holds it.
     const TABLE: TableId;
     /// The name of the table on disk.

@@ -168,7 +168,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             handle && left && (elsewhere || !self.runtimes.serves())
         });
         if running {
-            return Ok(Ended::Waits(rows.view.now + freehold_kernel::Settings::DEFAULT.renew));
+            return Ok(Ended::Waits(rows.view.now + self.settings()?.renew));
         }
         let mut failed = None;
         for resource in resources {
@@ -451,10 +451,12 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     }
 
     fn salvage_limit(&self) -> Result<u64, HostError> {
+        Ok(u64::try_from(self.settings()?.salvage_limit).unwrap_or(0))
+    }
+
+    fn settings(&self) -> Result<freehold_kernel::Settings, HostError> {
         let rows = self.read(&[Read::all(TableId::Settings)])?;
-        let settings =
-            rows.view.settings.id(1).copied().unwrap_or(freehold_kernel::Settings::DEFAULT);
-        Ok(u64::try_from(settings.salvage_limit).unwrap_or(0))
+        Ok(rows.view.settings.id(1).copied().unwrap_or(freehold_kernel::Settings::DEFAULT))
     }
 
     /// Renews claim and removal during a long step; false once either is lost (W-13, C-4).

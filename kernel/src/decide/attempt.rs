@@ -242,7 +242,12 @@ impl<G: GuardSet> Ctx<'_, G> {
             r.id == attempt.repo_id
                 && (r.worktree_id.is_none() || r.materialised == Materialised::No)
         });
-        self.hold(Guard::PersistSlotFree, free, || InTheWay::of(row.iter().map(Row::row_key)))
+        // Another attempt may have made a row of that id, for another slot: it is not overwritten.
+        let named = self.view.repos.id(attempt.repo_id.0).copied();
+        let own = named.is_none_or(|n| row.is_some_and(|r| r.id == n.id));
+        self.hold(Guard::PersistSlotFree, free && own, || {
+            InTheWay::of(row.iter().chain(named.iter()).map(Row::row_key))
+        })
     }
 
     /// Makes the canonical row, or makes it whole again.
@@ -365,6 +370,10 @@ impl<G: GuardSet> Ctx<'_, G> {
         let at = || InTheWay::one(attempt.row_key());
         self.hold(Guard::AttemptCompensating, attempt.state == AttemptState::Compensating, at)?;
         let instance = self.live_instance(instance)?;
+        // D-18: nobody else concludes anything about what is in the root.
+        let served =
+            self.view.managed_roots.id(attempt.root_id.0).is_some_and(|r| r.host == instance.host);
+        self.hold(Guard::RootServed, served, at)?;
         let earlier = self
             .view
             .removals

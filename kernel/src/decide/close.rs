@@ -26,7 +26,8 @@ impl<G: GuardSet> Ctx<'_, G> {
             return Ok(Reply::Unchanged);
         }
         self.hold(Guard::NotStarred, !(automatic && session.starred), at)?;
-        if force {
+        // Force is a person's (S-15); a policy obeys the check like everybody (S-20).
+        if force && !automatic {
             self.drop_background(&session)?;
         }
         self.no_turn_work(&session)?;

@@ -358,6 +358,7 @@ fn attempt(command: &AttemptCommand, to: &mut Vec<L>) {
             to.extend([
                 L::Attempt(attempt),
                 L::RemovalsOfAttempts,
+                L::RootsOfAttempts,
                 L::Removal(removal),
                 L::Instance(instance),
             ]);

@@ -56,7 +56,7 @@ impl<G: GuardSet> Ctx<'_, G> {
             CleanupCommand::Park { job_root, token } => {
                 let part = self.claimed(job_root, token)?;
                 let job = known!(self, jobs, part.job_id, JobKnown)?;
-                self.park(&job).map(Decision::from)
+                self.park(&job, &part).map(Decision::from)
             }
             CleanupCommand::Rescue { job_root, token } => {
                 self.rescue(job_root, token).map(Decision::from)
@@ -84,7 +84,7 @@ impl<G: GuardSet> Ctx<'_, G> {
         let claimable = part.state == JobState::Pending || part.state == JobState::RetryWait;
         self.hold(Guard::Claimable, claimable, at)?;
         if !self.test(Guard::JobReadable, self.readable(&job)) {
-            return self.park(&job);
+            return self.park(&job, &part);
         }
         let due = part.next_attempt_at.is_none_or(|at| at <= self.now);
         self.hold(Guard::Due, due, at)?;
@@ -122,11 +122,13 @@ impl<G: GuardSet> Ctx<'_, G> {
         job.trigger != Trigger::Unreadable && job.snapshot_version == SNAPSHOT_VERSION
     }
 
-    /// C-10: parked as failed with its bytes untouched; the others go on.
-    fn park(&mut self, job: &Job) -> Result<Reply, Refusal> {
+    /// C-10: parked as failed with its bytes untouched; the others go on. So does who works on
+    /// another part of it and can read that: a claim is ended by its token (C-3).
+    fn park(&mut self, job: &Job, own: &JobRoot) -> Result<Reply, Refusal> {
         let now = self.now;
         for part in self.view.job_roots.iter_mut().filter(|r| r.job_id == job.id) {
-            if is_final(part.state) {
+            let others = part.id != own.id && part.state == JobState::Running;
+            if is_final(part.state) || others {
                 continue;
             }
             part.state = JobState::Failed;

@@ -52,6 +52,9 @@ impl<G: GuardSet> Ctx<'_, G> {
 
     /// What has to come first (C-6, T-12, C-18).
     fn not_yet(&mut self, job: &Job, resource: &Resource) -> Option<Reply> {
+        // After a reset the environment lives on elsewhere; what ran in the old worktree is in the
+        // job's own inventory (T-10).
+        let old = self.is_old(job, resource);
         let runtimes =
             self.view.resources.iter().any(|r| {
                 r.job_id == job.id && r.kind == ResourceKind::Runtime && is_left(r.result)
@@ -59,9 +62,7 @@ impl<G: GuardSet> Ctx<'_, G> {
                 is_running(r)
                     && r.task_environment_id.is_some()
                     && r.task_environment_id == resource.environment_id
-                    // After a reset the environment lives on elsewhere; what ran in the old
-                    // worktree is in the job's own inventory (T-10).
-                    && job.trigger != Trigger::EnvironmentReset
+                    && !old
             });
         if !self.test(Guard::RuntimesFirst, !runtimes) {
             return Some(self.not_now(resource, Reason::RuntimeAlive));
@@ -85,6 +86,14 @@ impl<G: GuardSet> Ctx<'_, G> {
         None
     }
 
+    /// Whether it is the old worktree of a reset: its row is deleted, and it is nobody's any more,
+    /// whoever owns or borrows the environment now (T-10, W-20).
+    fn is_old(&self, job: &Job, resource: &Resource) -> bool {
+        let row = resource.repo_id.and_then(|r| self.view.repos.id(r.0));
+        job.trigger == Trigger::EnvironmentReset
+            || row.is_some_and(|r| r.status == RepoStatus::Deleted)
+    }
+
     /// What the rows say against it, now (C-5).
     fn keep(&mut self, job: &Job, resource: &Resource) -> Option<(ResourceResult, Reason)> {
         if !self.test(Guard::AuthorityStands, authority_stands(self.view, job)) {
@@ -92,13 +101,13 @@ impl<G: GuardSet> Ctx<'_, G> {
         }
         let environment =
             resource.environment_id.and_then(|e| self.view.environments.id(e.0)).copied();
-        // A reset's old worktrees are nobody's any more; who borrows now borrows the new ones.
-        let lent = job.trigger != Trigger::EnvironmentReset
-            && environment.is_some_and(|e| borrowers(self.view, &e).next().is_some());
+        // Who borrows now borrows the new worktrees of a reset.
+        let old = self.is_old(job, resource);
+        let lent = !old && environment.is_some_and(|e| borrowers(self.view, &e).next().is_some());
         if !self.test(Guard::PermitNoBorrower, !lent) {
             return Some((ResourceResult::Preserved, Reason::Borrowed));
         }
-        let transferred = environment.is_some_and(|e| e.task_id != job.task_id);
+        let transferred = !old && environment.is_some_and(|e| e.task_id != job.task_id);
         let row = resource.repo_id.and_then(|r| self.view.repos.id(r.0)).copied();
         let ours = row.is_none_or(|r| {
             r.worktree_id == resource.worktree_id && r.worktree_path == resource.path

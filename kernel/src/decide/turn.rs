@@ -116,11 +116,15 @@ impl<G: GuardSet> Ctx<'_, G> {
     /// Stores the turn, its runtime row and its input (S-12, S-14).
     fn admit(&mut self, session: &Session, input: InputId, with: Admission) -> Result<(), Refusal> {
         let (now, lease) = (self.now, self.now + self.settings().lease);
+        // S-14: one that was asked to stop is none to begin on; its stop may land any time.
         let living = self
             .view
             .runtimes
             .iter()
-            .find(|r| r.session_id == session.id && is_running(r))
+            .find(|r| {
+                r.session_id == session.id
+                    && matches!(r.status, RuntimeStatus::Starting | RuntimeStatus::Running)
+            })
             .copied();
         let runtime = match living {
             Some(runtime) => runtime.id,
@@ -239,11 +243,14 @@ impl<G: GuardSet> Ctx<'_, G> {
         let first =
             waiting_inputs(self.view, session.id).min_by_key(|i| (i.created_at, i.id)).copied();
         let Some(input) = first else { return Ok(()) };
+        let instance = self.view.instances.id(ended.instance_id.0).copied();
+        let now = self.now;
         let may_begin = session.lifecycle == SessionLifecycle::Open
             && is_active(self.view, session.task_id)
             && self.test(Guard::HandOffUnbarred, barrier(self.view, session.task_id).is_none())
-            && self.usable_environment(&session).is_ok()
-            && self.view.instances.id(ended.instance_id.0).is_some_and(|i| !i.draining);
+            && self.test(Guard::InstanceAlive, instance.is_some_and(|i| i.lease_until > now))
+            && self.test(Guard::NotDraining, instance.is_some_and(|i| !i.draining))
+            && self.usable_environment(&session).is_ok();
         if !may_begin {
             return Ok(());
         }

@@ -1,10 +1,11 @@
-//! P-6, P-30: nothing new under a barred or closed task; P-33: nor in a removal's way.
+//! P-6, P-30: nothing new under a barred or closed task; P-33: nor in a removal's way; P-34, P-35:
+//! a barrier and an attempt belong to who holds them; P-38: what a policy keeps from being begun.
 
 use alloc::vec::Vec;
 
 use super::words::*;
 use super::{Holds, Step, demand, witness};
-use crate::command::{Command, OperationCommand, TaskCommand};
+use crate::command::{AttemptCommand, Command, OperationCommand, SystemCommand, TaskCommand};
 use crate::id::*;
 use crate::rows::*;
 
@@ -275,4 +276,129 @@ pub(super) fn removing_is_an_unsettled_removal(view: &View) -> Holds {
         )?;
     }
     Ok(())
+}
+
+/// P-34, B-7: a barrier whose lease holds is used and lifted by its operation's owner alone. (A
+/// workspace's deletion is taken back as a whole, T-9; a prepared reconcile is nobody's, B-8.)
+pub(super) fn barrier_is_its_owners(step: &Step<'_>) -> Holds {
+    for job in step.before.jobs.iter().filter(|j| j.state == JobState::Prepared) {
+        let now = step.after.jobs.id(job.id.0);
+        let held = job.lease_until.is_some_and(|lease| lease > step.before.now);
+        if now == Some(job) || !held {
+            continue;
+        }
+        let owner = |operation, instance| {
+            operation == job.operation_id && Some(instance) == job.instance_id
+        };
+        let proven = match step.command.command {
+            Command::Operation(
+                OperationCommand::Snapshot { operation, instance, .. }
+                | OperationCommand::Mutate { operation, instance, .. }
+                | OperationCommand::RenewBarrier { operation, instance }
+                | OperationCommand::Abort { operation, instance },
+            ) => owner(operation, instance),
+            Command::Operation(OperationCommand::AbortWorkspaceDelete { operation, .. }) => {
+                operation == job.operation_id
+            }
+            Command::System(SystemCommand::RecoverWorkspaceDelete { workspace }) => step
+                .before
+                .workspaces
+                .id(workspace.0)
+                .is_some_and(|w| w.deleting_operation == Some(job.operation_id)),
+            Command::Operation(OperationCommand::Unarchive { .. }) => {
+                job.trigger == Trigger::Reconcile
+            }
+            Command::Operation(_)
+            | Command::Session(_)
+            | Command::Turn(_)
+            | Command::Task(_)
+            | Command::Attempt(_)
+            | Command::Cleanup(_)
+            | Command::Operator(_)
+            | Command::System(_) => false,
+        };
+        demand(proven, "somebody else acted under a living owner's barrier", [job.row_key()])?;
+    }
+    Ok(())
+}
+
+/// P-34, W-5: what a living maker has is taken from it by no recovery; the mutation of a barrier
+/// undoes it (B-5), and nothing else without its token.
+pub(super) fn attempt_is_its_makers(step: &Step<'_>) -> Holds {
+    for attempt in step.before.attempts.iter().filter(|a| unresolved(a)) {
+        let now = step.after.attempts.id(attempt.id.0);
+        let held = attempt.lease_until > step.before.now;
+        let same = now.is_some_and(|n| n.state == attempt.state && n.token == attempt.token);
+        let taken = matches!(
+            step.command.command,
+            Command::Attempt(AttemptCommand::Recover { attempt: id, .. }) if id == attempt.id
+        );
+        demand(!(held && taken) || same, "a living maker was robbed", [attempt.row_key()])?;
+    }
+    Ok(())
+}
+
+/// Nothing changed, but that the request's outcome may be remembered (D-19).
+fn nothing_but_its_record(step: &Step<'_>) -> bool {
+    step.changes.iter().all(|c| c.row.table == TableId::Requests)
+}
+
+/// P-35, B-7: an owner whose lease has lapsed does nothing more under its barrier.
+pub(super) fn lapsed_owner_does_nothing(step: &Step<'_>) -> Holds {
+    let Command::Operation(
+        OperationCommand::Snapshot { operation, .. }
+        | OperationCommand::Mutate { operation, .. }
+        | OperationCommand::RenewBarrier { operation, .. },
+    ) = step.command.command
+    else {
+        return Ok(());
+    };
+    let lapsed = step.before.jobs.iter().find(|j| {
+        j.operation_id == operation
+            && j.state == JobState::Prepared
+            && j.lease_until.is_none_or(|lease| lease <= step.before.now)
+    });
+    let Some(job) = lapsed else { return Ok(()) };
+    demand(nothing_but_its_record(step), "a lapsed owner acted under its barrier", [job.row_key()])
+}
+
+/// P-35, W-5: who lost the attempt's token does nothing to it, and gets no right from it.
+pub(super) fn replaced_token_does_nothing(step: &Step<'_>) -> Holds {
+    let (id, by) = match step.command.command {
+        Command::Attempt(
+            AttemptCommand::Materialised { attempt, token }
+            | AttemptCommand::Persist { attempt, token }
+            | AttemptCommand::GiveUp { attempt, token }
+            | AttemptCommand::Renew { attempt, token }
+            | AttemptCommand::Compensate { attempt, token, .. },
+        ) => (attempt, token),
+        Command::Attempt(AttemptCommand::Begin { .. } | AttemptCommand::Recover { .. })
+        | Command::Session(_)
+        | Command::Turn(_)
+        | Command::Task(_)
+        | Command::Operation(_)
+        | Command::Cleanup(_)
+        | Command::Operator(_)
+        | Command::System(_) => return Ok(()),
+    };
+    let Some(attempt) = step.before.attempts.id(id.0) else { return Ok(()) };
+    let nothing = nothing_but_its_record(step) && step.granted.is_none();
+    let proven = attempt.token == by;
+    demand(proven || nothing, "a replaced token moved its attempt", [attempt.row_key()])
+}
+
+/// P-38, W-34, B-1: under `refuse` nothing is reserved while there is unsaved work; `discard`
+/// comes with the consent that says what may go.
+pub(super) fn reserved_within_its_policy(step: &Step<'_>) -> Holds {
+    let Command::Operation(OperationCommand::Reserve { job, policy, unsaved, .. }) =
+        step.command.command
+    else {
+        return Ok(());
+    };
+    let fresh = step.before.jobs.id(job.0).is_none();
+    let Some(row) = step.after.jobs.id(job.0).filter(|_| fresh) else { return Ok(()) };
+    let refused = policy == UnsavedPolicy::Refuse && !unsaved.is_none();
+    demand(!refused, "an operation began over unsaved work that it refuses", [row.row_key()])?;
+    let silent = row.policy == UnsavedPolicy::Discard && row.consent.is_none();
+    demand(!silent, "an operation may discard, and nobody consented", [row.row_key()])
 }

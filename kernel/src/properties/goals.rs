@@ -55,7 +55,13 @@ pub(super) fn removals_settle(view: &View) -> Holds {
         demand(removal.outcome.is_some(), "a removal has no outcome", [removal.row_key()])?;
     }
     for trash in view.trash.iter() {
-        let resting = trash.state == TrashState::Kept || trash.state == TrashState::Gone;
+        // C-15: with its removal it was forgotten; it stays listed.
+        let forgotten = view
+            .removals
+            .id(trash.removal_id.0)
+            .is_some_and(|r| r.outcome == Some(RemovalOutcome::Forgotten));
+        let resting =
+            trash.state == TrashState::Kept || trash.state == TrashState::Gone || forgotten;
         demand(resting, "trash is neither kept nor gone", [trash.row_key()])?;
     }
     Ok(())

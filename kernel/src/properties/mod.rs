@@ -11,6 +11,7 @@
 //!   NotYet(why)                   its subject does not exist yet
 //! ```
 
+mod claims;
 mod cleanup;
 mod creation;
 mod ghost;
@@ -24,6 +25,8 @@ mod step;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tree;
+mod turns;
 mod words;
 
 use core::fmt;

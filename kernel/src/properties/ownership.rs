@@ -3,6 +3,7 @@
 use super::words::*;
 use super::{Changed, Disk, Granted, Holds, Place, Step, demand, witness};
 use crate::command::*;
+use crate::evidence::Found;
 use crate::id::*;
 use crate::rows::*;
 use crate::view::Change;
@@ -131,6 +132,18 @@ fn may_change(step: &Step<'_>, repo: &Repo) -> bool {
     }
 }
 
+/// P-2, W-7: a worktree that is made again is made on its recorded branch, where the committed
+/// work is. (A reset's row is deleted, and a new row has a new branch.)
+pub(super) fn recorded_branch_stays(step: &Step<'_>) -> Holds {
+    for repo in step.before.repos.iter().filter(|r| r.status != RepoStatus::Deleted) {
+        let Some(now) = step.after.repos.id(repo.id.0) else { continue };
+        let recorded = repo.worktree_id.is_some() && repo.worktree_branch.is_some();
+        let same = now.worktree_branch == repo.worktree_branch;
+        demand(!recorded || same, "a worktree changed its recorded branch", [repo.row_key()])?;
+    }
+    Ok(())
+}
+
 /// P-3: every worktree that Freehold made is named.
 pub(super) fn no_untracked_worktree(view: &View, disk: &Disk) -> Holds {
     for worktree in disk.worktrees.iter().filter(|w| w.made_by.is_some()) {
@@ -238,6 +251,49 @@ pub(super) fn borrowed_outlives_its_owner(step: &Step<'_>) -> Holds {
         if let Some(session) = lent {
             return Err(witness("a borrowed environment was removed", [*row, session.row_key()]));
         }
+    }
+    Ok(())
+}
+
+/// P-10, T-10: no reset takes the worktrees of an environment that somebody borrows.
+pub(super) fn reset_spares_borrowers(step: &Step<'_>) -> Holds {
+    for repo in step.before.repos.iter().filter(|r| r.status != RepoStatus::Deleted) {
+        let deleted =
+            step.after.repos.id(repo.id.0).is_some_and(|r| r.status == RepoStatus::Deleted);
+        if !deleted {
+            continue;
+        }
+        let environment = step.before.environments.id(repo.task_environment_id.0);
+        if let Some(session) = environment.and_then(|e| borrower(step.before, e)) {
+            let rows = [repo.row_key(), session.row_key()];
+            return Err(witness("a borrowed environment was reset", rows));
+        }
+    }
+    Ok(())
+}
+
+/// P-9, W-5: whoever looked and found something that is not the attempt's own gets no right to
+/// remove it.
+pub(super) fn compensation_leaves_the_foreign(step: &Step<'_>) -> Holds {
+    let Command::Attempt(AttemptCommand::Compensate { attempt, evidence, .. }) =
+        step.command.command
+    else {
+        return Ok(());
+    };
+    let foreign = evidence.found == Found::Mismatch && step.granted.is_some();
+    let row = RowKey { table: TableId::Attempts, key: Key::of(attempt.0) };
+    demand(!foreign, "a permission to remove what the attempt did not make", [row])
+}
+
+/// P-5, D-5, W-9: what is being made belongs to the owner of its environment.
+pub(super) fn attempts_are_their_owners(view: &View) -> Holds {
+    for attempt in view.attempts.iter() {
+        let open = match attempt.state {
+            AttemptState::Intended | AttemptState::Materialised => true,
+            AttemptState::Compensating | AttemptState::Owned | AttemptState::Compensated => false,
+        };
+        let owned = owner(view, attempt.task_environment_id) == Some(attempt.task_id);
+        demand(owned || !open, "an attempt of another task than its owner", [attempt.row_key()])?;
     }
     Ok(())
 }

@@ -103,6 +103,7 @@ fn p_23_a_turn_ends_without_its_event() {
         let t = v.turns.edit(1).unwrap();
         t.phase = TurnPhase::Ended;
         (t.ended_at, t.outcome) = (Some(NOW), Some(TurnOutcome::Completed));
+        v.sessions.edit(1).unwrap().activity = Activity::Idle;
     };
     let about = RowKey::turn(TurnId(1));
     good().then(end).breaks("P-23", "exactly one terminal event");
@@ -110,7 +111,12 @@ fn p_23_a_turn_ends_without_its_event() {
     said.holds("P-23");
     said.clone().says(EventKind::TurnEnded, about).breaks("P-23", "exactly one");
     said.with(|s| s.history.ended.push(TurnId(1))).breaks("P-23", "a second terminal event");
-    good().then(|v| v.turns.remove(1)).breaks("P-23", "exactly one");
+    good().given(|v| v.turns.remove(1)).breaks("P-23", "runs without a turn");
+    let gone = good().then(|v| {
+        v.sessions.edit(1).unwrap().activity = Activity::Idle;
+        v.turns.remove(1);
+    });
+    gone.breaks("P-23", "exactly one");
     good()
         .given(end)
         .then(|v| v.turns.edit(1).unwrap().outcome = Some(TurnOutcome::Failed))
