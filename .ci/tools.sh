@@ -9,6 +9,7 @@ tools='
 git     | git           | worktrees are made and removed by the git program
 cc      | gcc libc6-dev | linking, and compiling the bundled SQLite
 timeout | coreutils     | the bound on the time
+spin    | spin          | the Promela twin of the models is checked by another checker
 '
 
 # A bare PATH lacks cargo, and the sbin folders without which the package tools fail.

@@ -4,12 +4,20 @@
 //! does; whether a command is accepted is [`freehold_kernel::decide_with`]'s word, and whether
 //! the world is as promised is that of [`freehold_kernel::properties`].
 //!
-//! [`explore::explore`] visits every state breadth-first, keeps each exactly (no hashing away),
+//! [`explore()`] visits every state breadth-first, keeps each exactly (no hashing away),
 //! and gives shortest traces. A search that a limit cut says so: it is never reported as a pass.
 
-pub mod creation;
-pub mod encode;
 pub mod explore;
+pub mod models;
+pub mod stateright;
+pub mod system;
+pub mod trace;
+pub mod twin;
+pub mod walk;
 pub mod world;
 
-pub use explore::{Explored, Limits, Model, explore};
+pub use explore::{Broken, Cut, Explored, Found, Limits, Model, Progress, To, explore};
+pub use system::{Actor, Fault, State, Steps, System};
+pub use trace::{Ending, Line, On, Story, Trace, Verdict};
+pub use walk::{Walked, Walks, walk};
+pub use world::{Done, Sender, World};

@@ -15,6 +15,15 @@ pub enum Failure {
     /// What was to be shown is not so.
     #[error("not as promised: {0}")]
     Untrue(String),
+    /// The command line names what is not there.
+    #[error("{0}")]
+    Unknown(String),
+    /// A check that was told already found something broken.
+    #[error("not as promised: {0}")]
+    Broken(String),
+    /// A check that was told already was cut by a limit: no pass, and nothing broken so far.
+    #[error("not through: {0}")]
+    Cut(String),
 }
 
 impl From<StoreError> for Failure {
@@ -27,7 +36,9 @@ impl Failure {
     /// The exit code; see the crate's table.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Failure::Untrue(_) => 1,
+            Failure::Untrue(_) | Failure::Broken(_) => 1,
+            Failure::Unknown(_) => 2,
+            Failure::Cut(_) => 5,
             Failure::Surroundings(_) => 3,
             Failure::Host(error) => match error {
                 HostError::Refused(_)
@@ -51,10 +62,18 @@ impl Failure {
         }
     }
 
+    /// Whether the result was printed already, so that JSON needs no object of its own for it.
+    pub fn is_told(&self) -> bool {
+        matches!(self, Failure::Broken(_) | Failure::Cut(_))
+    }
+
     /// A stable word for the kind of failure.
     pub fn code(&self) -> &'static str {
         match self {
             Failure::Untrue(_) => "untrue",
+            Failure::Unknown(_) => "unknown_name",
+            Failure::Broken(_) => "broken",
+            Failure::Cut(_) => "cut",
             Failure::Surroundings(_) => "surroundings",
             Failure::Host(error) => match error {
                 HostError::Refused(refused) | HostError::UnsavedWork { refused, .. } => {

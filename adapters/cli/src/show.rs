@@ -50,6 +50,16 @@ impl Show {
         }
     }
 
+    /// Whether the output is JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// How far a command is: on standard error, so that it is never taken for a result.
+    pub(crate) fn aside(&self, text: &str) {
+        let _ = writeln!(std::io::stderr(), "{text}");
+    }
+
     /// The result: the last line in JSON, words for people.
     pub(crate) fn result(&mut self, value: &Value, words: &str) {
         if self.json {
@@ -60,7 +70,7 @@ impl Show {
     }
 
     pub(crate) fn failure(&mut self, failure: &Failure) {
-        if self.json {
+        if self.json && !failure.is_told() {
             self.line(&json!({
                 "ok": false,
                 "error": failure.code(),

@@ -1,0 +1,363 @@
+//! Worlds, each kept once: a world is a handful of numbers of parts, and equal parts are kept
+//! once too. A system's state then names its world by one number.
+
+use std::any::Any;
+use std::hash::{BuildHasher, Hash, Hasher};
+
+use freehold_kernel::Change;
+use freehold_kernel::properties::{Disk, History, check_goals};
+use freehold_kernel::{Row, Table, TableId, Value, View, Visit, VisitMut};
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use super::renaming::Renaming;
+use crate::explore::Broken;
+use crate::world::{NOW, World};
+
+/// Tables are kept in groups that mostly change together.
+const GROUPS: usize = 4;
+
+const fn group(table: TableId) -> usize {
+    match table {
+        TableId::Sessions | TableId::Turns | TableId::Inputs | TableId::Runtimes => 1,
+        TableId::Attempts | TableId::Repos | TableId::Environments => 2,
+        TableId::Jobs
+        | TableId::JobRoots
+        | TableId::Resources
+        | TableId::Removals
+        | TableId::Trash
+        | TableId::Salvage => 3,
+        _what_changes_seldom => 0,
+    }
+}
+
+/// What is outside the rows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Outside {
+    disk: Disk,
+    history: History,
+    held: Vec<u128>,
+    facts: Vec<(&'static str, u32)>,
+}
+
+impl Outside {
+    /// What may be in any order is put in one.
+    fn of(world: &World) -> Outside {
+        let (mut disk, mut history) = (world.disk.clone(), world.history.clone());
+        disk.worktrees.sort_unstable();
+        disk.hands.sort_unstable();
+        history.deleted.sort_unstable_by_key(|(_, id)| *id);
+        history.deleted.dedup();
+        history.stopped.sort_unstable();
+        history.ended.sort_unstable();
+        history.ended.dedup();
+        history.settled.sort_unstable_by_key(|(id, _)| *id);
+        Outside { disk, history, held: world.held.clone(), facts: world.facts.clone() }
+    }
+}
+
+type Key = [u32; GROUPS + 1];
+
+/// Rows by their table and their number among the table's rows.
+type Rows = [(u8, u32)];
+
+/// What is known of a world.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    /// The property that it breaks.
+    pub(super) broken: Option<u32>,
+    /// Whether every goal is reached in it.
+    pub(super) rests: bool,
+    /// The circumstances that hold in it.
+    pub(super) seen: u64,
+}
+
+/// Looks at a new world: what it breaks, and what it shows.
+pub(super) type Look<'a> = &'a dyn Fn(&World) -> (Result<(), Broken>, u64);
+
+/// Every world that was met.
+#[derive(Default)]
+pub(super) struct Worlds {
+    hasher: DefaultHashBuilder,
+    rows: Vec<Option<Box<dyn Any + Send>>>,
+    row_bytes: usize,
+    /// Rows of each group, as (table, number of the row).
+    groups: [Kept<Box<Rows>>; GROUPS],
+    /// Used again for each world.
+    buffers: [Vec<(u8, u32)>; GROUPS],
+    outsides: Kept<Outside>,
+    keys: Vec<Key>,
+    by_key: HashTable<u32>,
+    known: Vec<Known>,
+    broken: Vec<Broken>,
+    heap_bytes: usize,
+}
+
+/// Values, each kept once.
+struct Kept<T> {
+    values: Vec<T>,
+    table: HashTable<u32>,
+}
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Kept { values: Vec::new(), table: HashTable::new() }
+    }
+}
+
+impl<T: Eq + Hash> Kept<T> {
+    /// The value's number, and whether it is new.
+    fn keep(&mut self, hasher: &DefaultHashBuilder, value: T) -> (u32, bool) {
+        let hash = hasher.hash_one(&value);
+        let values = &self.values;
+        if let Some(n) = self.table.find(hash, |n| values.get(*n as usize) == Some(&value)) {
+            return (*n, false);
+        }
+        let number = self.values.len() as u32;
+        self.table.insert_unique(hash, number, |n| {
+            values.get(*n as usize).map_or(0, |v| hasher.hash_one(v))
+        });
+        self.values.push(value);
+        (number, true)
+    }
+
+    fn bytes(&self) -> usize {
+        self.values.capacity() * size_of::<T>() + self.table.capacity() * 8 / 7 * 5
+    }
+}
+
+impl<T: Copy + Eq + Hash> Kept<Box<[T]>> {
+    /// The same for a slice, which is copied only if it is new.
+    fn keep_slice(&mut self, hasher: &DefaultHashBuilder, value: &[T]) -> (u32, bool) {
+        let hash = hasher.hash_one(value);
+        let values = &self.values;
+        let is = |n: &u32| values.get(*n as usize).is_some_and(|v| **v == *value);
+        match self.table.find(hash, is) {
+            Some(n) => (*n, false),
+            None => self.keep(hasher, value.into()),
+        }
+    }
+}
+
+/// The rows of one table.
+struct RowsOf<R> {
+    rows: Vec<R>,
+    table: HashTable<u32>,
+}
+
+fn hash_row<R: Row>(hasher: &DefaultHashBuilder, row: &R) -> u64 {
+    let mut state = hasher.build_hasher();
+    for index in 0..R::COLUMNS.len() {
+        match row.value(index) {
+            Value::Null => state.write_u8(0),
+            Value::Id(_, id) => state.write_u128(id),
+            Value::Int(n) => state.write_i64(n),
+            // Codes are static: where they stand tells them apart well enough for a hash, but
+            // two copies of one text may exist.
+            Value::Code(code) => code.hash(&mut state),
+        }
+    }
+    state.finish()
+}
+
+struct Interning<'w> {
+    rows: &'w mut Vec<Option<Box<dyn Any + Send>>>,
+    hasher: &'w DefaultHashBuilder,
+    groups: &'w mut [Vec<(u8, u32)>; GROUPS],
+    grown: usize,
+}
+
+impl Visit for Interning<'_> {
+    fn table<R: Row>(&mut self, table: &Table<R>) {
+        let id = R::TABLE as usize;
+        if self.rows.len() <= id {
+            self.rows.resize_with(id + 1, || None);
+        }
+        if table.is_empty() {
+            return;
+        }
+        let kept = self.rows[id].get_or_insert_with(|| {
+            Box::new(RowsOf::<R> { rows: Vec::new(), table: HashTable::new() })
+        });
+        let Some(kept) = kept.downcast_mut::<RowsOf<R>>() else { return };
+        let live = table.slots().iter().filter(|s| s.change() != Some(Change::Deleted));
+        for slot in live.filter(|s| s.was().is_some() || s.change().is_some()) {
+            let row = slot.row();
+            // A row that was loaded carries its number as its version (see `Loading`), and most
+            // rows did not change.
+            let hint = slot.version().checked_sub(1).unwrap_or(u64::MAX) as usize;
+            if kept.rows.get(hint) == Some(row) {
+                self.groups[group(R::TABLE)].push((id as u8, hint as u32));
+                continue;
+            }
+            let hash = hash_row(self.hasher, row);
+            let rows = &kept.rows;
+            let number = match kept.table.find(hash, |n| rows.get(*n as usize) == Some(row)) {
+                Some(n) => *n,
+                None => {
+                    let number = rows.len() as u32;
+                    let hasher = self.hasher;
+                    kept.table.insert_unique(hash, number, |n| {
+                        rows.get(*n as usize).map_or(0, |r| hash_row(hasher, r))
+                    });
+                    kept.rows.push(*row);
+                    self.grown += size_of::<R>() + 8;
+                    number
+                }
+            };
+            self.groups[group(R::TABLE)].push((id as u8, number));
+        }
+    }
+}
+
+struct Loading<'w> {
+    rows: &'w [Option<Box<dyn Any + Send>>],
+    groups: [&'w [(u8, u32)]; GROUPS],
+}
+
+impl VisitMut for Loading<'_> {
+    fn table<R: Row>(&mut self, table: &mut Table<R>) {
+        let id = R::TABLE as u8;
+        let Some(Some(kept)) = self.rows.get(id as usize) else { return };
+        let Some(kept) = kept.downcast_ref::<RowsOf<R>>() else { return };
+        let numbers = self.groups[group(R::TABLE)].iter().filter(|(t, _)| *t == id);
+        for (_, number) in numbers {
+            if let Some(row) = kept.rows.get(*number as usize) {
+                table.load(*row, u64::from(*number) + 1);
+            }
+        }
+    }
+}
+
+impl Worlds {
+    /// The world's number. What may be in any order is put in one.
+    pub(super) fn keep(&mut self, world: &World, look: Look<'_>) -> u32 {
+        let mut buffers = std::mem::take(&mut self.buffers);
+        buffers.iter_mut().for_each(Vec::clear);
+        let mut interning = Interning {
+            rows: &mut self.rows,
+            hasher: &self.hasher,
+            groups: &mut buffers,
+            grown: 0,
+        };
+        world.view.each(&mut interning);
+        self.row_bytes += interning.grown;
+        let mut key: Key = [0; GROUPS + 1];
+        for (at, rows) in buffers.iter().enumerate() {
+            let (number, new) = self.groups[at].keep_slice(&self.hasher, rows);
+            key[at] = number;
+            self.heap_bytes += if new { rows.len() * size_of::<(u8, u32)>() } else { 0 };
+        }
+        self.buffers = buffers;
+        let (number, new) = self.outsides.keep(&self.hasher, Outside::of(world));
+        key[GROUPS] = number;
+        self.heap_bytes += if new { 512 } else { 0 };
+
+        let hash = self.hasher.hash_one(key);
+        let keys = &self.keys;
+        if let Some(n) = self.by_key.find(hash, |n| keys.get(*n as usize) == Some(&key)) {
+            return *n;
+        }
+        let number = self.keys.len() as u32;
+        let hasher = &self.hasher;
+        self.by_key.insert_unique(hash, number, |n| {
+            keys.get(*n as usize).map_or(0, |k| hasher.hash_one(k))
+        });
+        self.keys.push(key);
+        let (holds, seen) = look(world);
+        let broken = holds.err().map(|broken| self.number_of(broken));
+        let rests = check_goals(&world.view).is_ok();
+        self.known.push(Known { broken, rests, seen });
+        number
+    }
+
+    /// The number of a broken property.
+    pub(super) fn number_of(&mut self, broken: Broken) -> u32 {
+        let at = self.broken.iter().position(|b| *b == broken).unwrap_or_else(|| {
+            self.broken.push(broken);
+            self.broken.len() - 1
+        });
+        at as u32
+    }
+
+    /// The broken property with this number.
+    pub(super) fn broken(&self, number: u32) -> Option<&Broken> {
+        self.broken.get(number as usize)
+    }
+
+    /// What is known of a world.
+    pub(super) fn known(&self, world: u32) -> Known {
+        self.known[world as usize]
+    }
+
+    /// The world with this number, as it was kept.
+    pub(super) fn load(&self, world: u32) -> World {
+        let key = self.keys[world as usize];
+        let mut groups: [&[(u8, u32)]; GROUPS] = [&[]; GROUPS];
+        for (at, slot) in groups.iter_mut().enumerate() {
+            *slot = &self.groups[at].values[key[at] as usize];
+        }
+        let mut view = View { now: NOW, ..View::default() };
+        view.each_mut(&mut Loading { rows: &self.rows, groups });
+        let outside = &self.outsides.values[key[GROUPS] as usize];
+        World {
+            view,
+            disk: outside.disk.clone(),
+            history: outside.history.clone(),
+            held: outside.held.clone(),
+            facts: outside.facts.clone(),
+        }
+    }
+
+    /// The world with this number, under other names.
+    pub(super) fn renamed(&mut self, world: u32, renaming: &Renaming, look: Look<'_>) -> u32 {
+        let renamed = renaming.world(&self.load(world));
+        self.keep(&renamed, look)
+    }
+
+    /// How many worlds there are.
+    pub(super) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Bytes held, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.row_bytes
+            + self.heap_bytes
+            + self.groups.iter().map(Kept::bytes).sum::<usize>()
+            + self.outsides.bytes()
+            + self.keys.capacity() * size_of::<Key>()
+            + self.by_key.capacity() * 8 / 7 * 5
+            + self.known.capacity() * size_of::<Known>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use freehold_kernel::{Command, TaskCommand, WorkspaceId};
+
+    #[test]
+    fn a_world_that_was_kept_comes_back_as_it_was() {
+        let mut world = World::new();
+        world.prepare(Command::Task(TaskCommand::CreateWorkspace { workspace: WorkspaceId(1) }));
+        world.hold(7);
+        world.set_fact("unmounted", 1);
+        let mut worlds = Worlds::default();
+        let look: Look<'_> = &|_| (Ok(()), 0);
+        let number = worlds.keep(&world, look);
+        let again = worlds.load(number);
+        assert_eq!(again.view.workspaces.len(), 1);
+        assert_eq!((again.held.clone(), again.facts.clone()), (world.held, world.facts));
+        assert_eq!(worlds.keep(&again, look), number);
+    }
+
+    #[test]
+    fn what_is_kept_together_is_a_map_of_numbers() {
+        let kept: HashMap<usize, usize> =
+            TableId::ALL.iter().map(|t| (*t as usize, group(*t))).collect();
+        assert_eq!(kept.len(), TableId::ALL.len());
+        assert!(kept.values().all(|g| *g < GROUPS));
+    }
+}
