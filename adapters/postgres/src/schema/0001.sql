@@ -505,3 +505,11 @@ CREATE TABLE store (
     one bigint NOT NULL PRIMARY KEY CHECK (one = 1),
     id text COLLATE "C" NOT NULL
 );
+
+-- Which instance is about to claim which part of a job, so that several do not try the same one.
+-- A hint and no claim: lost in a crash of the server, and nothing else is.
+CREATE UNLOGGED TABLE picks (
+    job_root_id text COLLATE "C" NOT NULL PRIMARY KEY,
+    instance text COLLATE "C" NOT NULL,
+    until bigint NOT NULL
+);
