@@ -7,6 +7,10 @@
 #[path = "../../../store/tests/driver/mod.rs"]
 mod driver;
 mod host;
+mod opening;
 mod random;
+mod refusing;
 mod requests;
+mod schema;
 mod twin;
+mod within;
