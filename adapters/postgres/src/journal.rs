@@ -15,8 +15,7 @@ use freehold_store::store::JournalRow;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use crate::fault::Fault;
-use crate::pool::{Connections, Lease};
+use crate::pool::{Connections, Parameter};
 use crate::sql::quoted;
 
 /// The columns of the journal beside its number, as [`freehold_store::run::JournalLine`] names
@@ -53,14 +52,12 @@ pub(crate) async fn read(
     after: i64,
     limit: usize,
 ) -> Result<Vec<JournalRow>, StoreError> {
-    let mut lease = connections.lease().await?;
-    let mut settled = fetch(connections, &mut lease, gaps, after, limit).await?;
+    let mut settled = fetch(connections, gaps, after, limit).await?;
     // A number that is missed for the first time: usually it is already known not to come.
     while let Some(first) = settled.stopped_at.filter(|first| gaps.get(*first).is_none()) {
-        let rows = lease.rows("SELECT pg_current_xact_id()::text", &[]).await;
-        let rows = rows.map_err(Fault::error)?;
+        let rows = connections.read("SELECT pg_current_xact_id()::text", &[]).await?;
         gaps.put(first, number(rows.first(), 0)?);
-        settled = fetch(connections, &mut lease, gaps, after, limit).await?;
+        settled = fetch(connections, gaps, after, limit).await?;
     }
     Ok(settled.rows)
 }
@@ -73,7 +70,6 @@ struct Settled {
 
 async fn fetch(
     connections: &Connections,
-    lease: &mut Lease<'_>,
     gaps: &Gaps,
     after: i64,
     limit: usize,
@@ -85,8 +81,8 @@ async fn fetch(
         quoted(&connections.options().schema)
     );
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let found = lease.rows(&text, &[(&after, Type::INT8), (&limit, Type::INT8)]).await;
-    let found = found.map_err(Fault::error)?;
+    let parameters: [Parameter<'_>; 2] = [(&after, Type::INT8), (&limit, Type::INT8)];
+    let found = connections.read(&text, &parameters).await?;
     let oldest_open = if found.is_empty() { 0 } else { number(found.first(), 9)? };
     let mut settled = Settled { rows: Vec::new(), stopped_at: None };
     let mut expected = after.saturating_add(1).max(1);

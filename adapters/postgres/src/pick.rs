@@ -5,7 +5,6 @@ use std::time::Duration;
 use freehold_store::{Clock, StoreError};
 use tokio_postgres::types::Type;
 
-use crate::fault::Fault;
 use crate::footprint::CLOCK;
 use crate::pool::Parameter;
 use crate::sql::{quoted, table};
@@ -66,8 +65,7 @@ impl PostgresStore {
                 (&limit, Type::INT8),
                 (&hold, Type::INT8),
             ];
-            let mut lease = connections.lease().await?;
-            let rows = lease.rows(&text, &parameters).await.map_err(Fault::error)?;
+            let rows = connections.read(&text, &parameters).await?;
             Ok(rows.iter().filter_map(|row| row.try_get(0).ok()).collect())
         };
         connections.on_runtime(work).await

@@ -20,6 +20,9 @@ use crate::options::{Options, milliseconds};
 /// A parameter with its type, so that no statement has to be described first.
 pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
+/// How often something is sent again that the server undid, or whose connection was lost.
+pub(crate) const REPEATS_MAX: u32 = 8;
+
 /// The connections of one store.
 #[derive(Debug)]
 pub(crate) struct Connections {
@@ -97,6 +100,21 @@ impl Connections {
     pub(crate) async fn lease(&self) -> Result<Lease<'_>, StoreError> {
         let object = self.pool.get().await.map_err(|error| self.refused(&error))?;
         Ok(Lease { object: Some(object), under_way: false, connections: self })
+    }
+
+    /// The rows of a statement that only reads: where its connection is lost, it is sent again.
+    pub(crate) async fn read(
+        &self,
+        text: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        let mut repeats = 0;
+        loop {
+            match self.lease().await?.rows(text, parameters).await {
+                Err(Fault::Lost(_) | Fault::Again(_)) if repeats < REPEATS_MAX => repeats += 1,
+                answer => return answer.map_err(Fault::error),
+            }
+        }
     }
 
     fn refused(&self, error: &PoolError) -> StoreError {

@@ -8,7 +8,6 @@ use freehold_store::run::{LoadedRow, Stored, load_row};
 use freehold_store::{Clock, Read, Rows, StoreError};
 use tokio_postgres::types::Type;
 
-use crate::fault::Fault;
 use crate::footprint::{CLOCK, time};
 use crate::pool::{Connections, Parameter};
 use crate::sql;
@@ -45,9 +44,7 @@ pub(crate) async fn read(connections: &Connections, reads: &[Read]) -> Result<Ro
     }
     let parameters: Vec<Parameter<'_>> =
         values.iter().map(|values| (values as _, Type::TEXT_ARRAY)).collect();
-    let mut lease = connections.lease().await?;
-    let answer = lease.rows(&text, &parameters).await.map_err(Fault::error)?;
-    drop(lease);
+    let answer = connections.read(&text, &parameters).await?;
     let mut rows = Rows::default();
     for row in &answer {
         let unfit = |e: tokio_postgres::Error| StoreError::Defect { detail: e.to_string() };

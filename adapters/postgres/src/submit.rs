@@ -13,7 +13,7 @@ use crate::fault::Fault;
 use crate::footprint::{self, Loaded};
 use crate::metrics::{Counters, count};
 use crate::options::Options;
-use crate::pool::{Connections, Lease, Parameter};
+use crate::pool::{Connections, Lease, Parameter, REPEATS_MAX};
 use crate::routine;
 
 /// How often a command is decided again before the store gives up. Behind the locks there is
@@ -22,9 +22,6 @@ pub(crate) const MISSES_MAX: u32 = 64;
 
 /// How often a constraint may say that somebody was faster although the locks were taken.
 const TAKEN_MAX: u32 = 4;
-
-/// How often a command is repeated for other reasons: what the server undid, connections lost.
-const REPEATS_MAX: u32 = 8;
 
 /// Something that runs statements: a connection of the pool, or the host's transaction.
 pub(crate) trait Channel: Send {

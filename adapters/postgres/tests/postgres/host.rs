@@ -52,7 +52,9 @@ impl Place {
     }
 
     pub(crate) fn config(&self) -> Config {
-        server().url(DATABASE).parse().unwrap()
+        let mut config: Config = server().url(DATABASE).parse().unwrap();
+        config.application_name(&self.schema);
+        config
     }
 
     pub(crate) fn options(&self) -> Options {

@@ -6,11 +6,19 @@
 #[allow(clippy::wrong_self_convention)]
 #[path = "../../../store/tests/driver/mod.rs"]
 mod driver;
+mod following;
 mod host;
+mod jobs;
+mod losing;
 mod opening;
+mod proxy;
+mod races;
 mod random;
 mod refusing;
 mod requests;
 mod schema;
+#[path = "../../../sqlite/tests/sqlite/story.rs"]
+mod story;
+mod trips;
 mod twin;
 mod within;

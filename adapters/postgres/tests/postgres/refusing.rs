@@ -6,7 +6,7 @@ use std::time::Duration;
 use freehold_pg_server::Server;
 use freehold_postgres::Options;
 use freehold_store::store::dump;
-use freehold_store::{Outcome, Store, StoreError};
+use freehold_store::{Outcome, StoreError};
 use tokio_postgres::Config;
 
 use crate::host::{

@@ -87,6 +87,14 @@ impl Twin {
         }
     }
 
+    /// Goes on after the server ended every connection in the middle of whatever it did.
+    pub(crate) fn crash(&mut self) {
+        self.place.sql(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+             WHERE application_name = current_schema()",
+        );
+    }
+
     /// Closes and opens.
     pub(crate) fn reopen(&mut self) {
         self.stores = [self.place.open(), self.place.open()];
