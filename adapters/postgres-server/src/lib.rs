@@ -7,11 +7,15 @@
 //!
 //! Where no server is installed, a test fails and says what to install; it is never skipped.
 
+mod pooler;
+
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
+
+pub use pooler::{INSTALL_POOLER, Pooler};
 
 /// What to do where no server is installed.
 pub const INSTALL: &str = "no PostgreSQL server is installed: install the package postgresql \
@@ -269,6 +273,7 @@ impl Drop for Server {
     }
 }
 
+/// A port that nobody listens on at this moment.
 fn free_port() -> Result<u16, String> {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0));
     let address = listener.and_then(|l| l.local_addr());

@@ -52,6 +52,10 @@ mod store;
 mod submit;
 mod within;
 
+// The versions that the options and the addresses of a host are made of.
+pub use rustls;
+pub use tokio_postgres;
+
 pub use listen::Listener;
 pub use metrics::Metrics;
 pub use options::Options;

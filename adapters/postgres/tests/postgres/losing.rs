@@ -301,7 +301,7 @@ fn connections_that_the_server_ends_lose_and_double_nothing() {
         drop(ended);
         let there = place.ids("task_sessions");
         assert!(certain.iter().all(|name| there.contains(name)));
-        is_whole(&place);
+        is_whole(place);
         let journal = pollster::block_on(store.journal(0, 10_000)).unwrap();
         let created = journal.iter().filter(|l| l.columns["event"] == "session_created").count();
         assert_eq!(created, there.len());

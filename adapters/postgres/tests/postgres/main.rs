@@ -6,11 +6,13 @@
 #[allow(clippy::wrong_self_convention)]
 #[path = "../../../store/tests/driver/mod.rs"]
 mod driver;
+mod field_cases;
 mod following;
 mod host;
 mod jobs;
 mod losing;
 mod opening;
+mod pooler;
 mod proxy;
 mod races;
 mod random;
@@ -19,6 +21,7 @@ mod requests;
 mod schema;
 #[path = "../../../sqlite/tests/sqlite/story.rs"]
 mod story;
+mod tls;
 mod trips;
 mod twin;
 mod within;
