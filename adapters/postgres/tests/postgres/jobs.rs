@@ -35,6 +35,43 @@ fn instance(store: &PostgresStore, name: &str) {
     );
 }
 
+fn reserve(
+    c: &mut Composer,
+    operation: &str,
+    task: &str,
+    n: u128,
+    owner: &str,
+    trigger: Trigger,
+) -> Command {
+    Command::Operation(OperationCommand::Reserve {
+        operation: c.id(operation).unwrap(),
+        job: JobId(own(n)),
+        task: c.id(task).unwrap(),
+        trigger,
+        environment: None,
+        cascade_root: None,
+        policy: UnsavedPolicy::Salvage,
+        branch_policy: BranchPolicy::Keep,
+        consent: Unsaved::NONE,
+        unsaved: Unsaved::NONE,
+        refuse_busy: false,
+        instance: c.id(owner).unwrap(),
+        content: ContentHash(own(900)),
+    })
+}
+
+fn turn(c: &mut Composer, session: &str, n: u128, owner: &str) -> Command {
+    Command::Turn(TurnCommand::Submit {
+        session: c.id(session).unwrap(),
+        input: c.id(&format!("input {n} of {session}")).unwrap(),
+        origin: Origin::Person,
+        turn: TurnId(own(1000 + n)),
+        runtime: RuntimeId(own(2000 + n)),
+        runtime_kind: RuntimeKind::Local,
+        instance: c.id(owner).unwrap(),
+    })
+}
+
 /// Archives a task of its own, and so leaves a job that is due.
 fn job(store: &PostgresStore, task: &str, n: u128) {
     job_of(store, task, n, "process 1");
@@ -44,41 +81,9 @@ fn job_of(store: &PostgresStore, task: &str, n: u128, owner: &str) {
     done(store, &create_task(task));
     done(store, &create_session(&format!("session of {task}"), task));
     // A runtime, so that there is something to be settled.
-    done(
-        store,
-        &say(|c| {
-            Command::Turn(TurnCommand::Submit {
-                session: c.id(&format!("session of {task}")).unwrap(),
-                input: c.id(&format!("input of {task}")).unwrap(),
-                origin: Origin::Person,
-                turn: TurnId(own(1000 + n)),
-                runtime: RuntimeId(own(2000 + n)),
-                runtime_kind: RuntimeKind::Local,
-                instance: c.id(owner).unwrap(),
-            })
-        }),
-    );
+    done(store, &say(|c| turn(c, &format!("session of {task}"), n, owner)));
     let operation = format!("archive {task}");
-    done(
-        store,
-        &say(|c| {
-            Command::Operation(OperationCommand::Reserve {
-                operation: c.id(&operation).unwrap(),
-                job: JobId(own(n)),
-                task: c.id(task).unwrap(),
-                trigger: Trigger::Archive,
-                environment: None,
-                cascade_root: None,
-                policy: UnsavedPolicy::Salvage,
-                branch_policy: BranchPolicy::Keep,
-                consent: Unsaved::NONE,
-                unsaved: Unsaved::NONE,
-                refuse_busy: false,
-                instance: c.id(owner).unwrap(),
-                content: ContentHash(own(900)),
-            })
-        }),
-    );
+    done(store, &say(|c| reserve(c, &operation, task, n, owner, Trigger::Archive)));
     for step in [true, false] {
         done(
             store,
@@ -334,6 +339,70 @@ fn f40_what_this_build_cannot_read_is_parked_with_its_bytes_and_the_others_go_on
     assert_eq!(rows.unreadable[0].1, "odd");
 }
 
+/// A turn reads its task and does not change it. A barrier that is just committing keeps it
+/// waiting, or both would go on: the turn under the barrier, the barrier over the turn.
+#[test]
+fn f34_what_only_reads_the_task_waits_for_a_barrier_that_is_committing() {
+    let place = Place::new();
+    let stores = [place.open(), place.open()];
+    instance(&stores[0], "process 1");
+    done(&stores[0], &create_workspace("w"));
+    done(&stores[0], &create_task("t"));
+    done(&stores[0], &create_session("s", "t"));
+    // The barrier's transaction stops before its end, with its rows written.
+    place.sql(
+        "CREATE FUNCTION waits() RETURNS trigger LANGUAGE plpgsql AS \
+         $$BEGIN PERFORM pg_advisory_xact_lock(4711); RETURN NULL; END$$; \
+         CREATE TRIGGER waits AFTER INSERT ON journal FOR EACH ROW \
+         WHEN (NEW.command = 'operation.reserve') EXECUTE FUNCTION waits()",
+    );
+    let beside = place.beside();
+    beside.run("SELECT pg_advisory_lock(4711)");
+    let waiting = "SELECT count(*) FROM pg_stat_activity \
+                   WHERE application_name = current_schema() AND wait_event_type = 'Lock'";
+    let (reserved, turn) = std::thread::scope(|scope| {
+        // If anything here fails, the lock ends with its connection.
+        let beside = beside;
+        let reserves = scope.spawn(|| {
+            submit(
+                &stores[0],
+                &say(|c| reserve(c, "archive", "t", 1, "process 1", Trigger::Archive)),
+            )
+        });
+        beside.until(waiting, 1);
+        let turns = scope.spawn(|| submit(&stores[1], &say(|c| turn(c, "s", 1, "process 1"))));
+        beside.until(waiting, 2);
+        drop(beside);
+        (reserves.join().unwrap(), turns.join().unwrap())
+    });
+    assert!(reserved.unwrap().accepted().is_ok());
+    assert_eq!(turn.unwrap().accepted().unwrap_err().refusal.guard, Guard::TaskUnbarred);
+    assert_eq!(stores[1].metrics().decided_again, 1);
+}
+
+#[test]
+fn f34_an_addition_that_was_decided_before_the_barrier_is_decided_again() {
+    let place = Place::new();
+    let proxy = Proxy::start();
+    let (store, adder) = (place.open(), slow(&place, &proxy));
+    instance(&store, "process 1");
+    done(&store, &create_workspace("w"));
+    done(&store, &create_task("t"));
+    let held = proxy.hold(1);
+    std::thread::scope(|scope| {
+        let mut held = held;
+        let late = scope.spawn(|| submit(&adder, &create_session("s", "t")));
+        held.wait();
+        let barrier = say(|c| reserve(c, "archive", "t", 1, "process 1", Trigger::Archive));
+        done(&store, &barrier);
+        held.go();
+        let refused = late.join().unwrap().unwrap().accepted().unwrap_err();
+        assert_eq!(refused.refusal.guard, Guard::TaskUnbarred);
+    });
+    assert_eq!(adder.metrics().decided_again, 1);
+    assert!(place.ids("task_sessions").is_empty());
+}
+
 #[test]
 fn f34_a_barrier_and_an_addition_at_once_end_one_after_the_other() {
     let place = Place::new();
@@ -360,21 +429,16 @@ fn f34_a_barrier_and_an_addition_at_once_end_one_after_the_other() {
                         let operation = c.id(&operation).unwrap();
                         let (scope, instance) = (Scope::Task, c.id("process 1").unwrap());
                         Command::Operation(match step {
-                            0 => OperationCommand::Reserve {
-                                operation,
-                                job: JobId(own(n)),
-                                task: c.id(&task).unwrap(),
-                                trigger: Trigger::Delete,
-                                environment: None,
-                                cascade_root: None,
-                                policy: UnsavedPolicy::Salvage,
-                                branch_policy: BranchPolicy::Keep,
-                                consent: Unsaved::NONE,
-                                unsaved: Unsaved::NONE,
-                                refuse_busy: false,
-                                instance,
-                                content: ContentHash(own(900)),
-                            },
+                            0 => {
+                                return reserve(
+                                    c,
+                                    &format!("delete {task}"),
+                                    &task,
+                                    n,
+                                    "process 1",
+                                    Trigger::Delete,
+                                );
+                            }
                             1 => OperationCommand::Snapshot { operation, scope, instance },
                             _ => OperationCommand::Mutate { operation, scope, instance },
                         })

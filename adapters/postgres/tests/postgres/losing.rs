@@ -14,8 +14,8 @@ use freehold_store::store::dump;
 use freehold_store::{Outcome, Store, StoreError};
 
 use crate::host::{
-    Beside, Place, ask, connect, create_session, create_task, create_workspace, done, session,
-    submit, task,
+    Beside, Place, ask, connect, create_session, create_task, create_workspace, done, runtime,
+    session, submit, task,
 };
 use crate::proxy::{Fate, Proxy};
 
@@ -146,26 +146,41 @@ fn f57_futures_dropped_while_many_write_do_no_harm() {
     assert_eq!(kept, 120);
 }
 
+/// The pool's one connection is inside a transaction, with the locks of the task, when its caller
+/// goes away: at each statement of that transaction.
 #[test]
 fn f57_a_transaction_that_was_left_open_is_no_ones_later() {
     let place = Place::new();
-    let store = place.try_open(Options { connections: 1, misses: 1, ..place.options() }).unwrap();
-    done(&store, &create_workspace("w"));
-    done(&store, &create_task("t"));
-    // The store's one connection is in the middle of a transaction when its caller goes away.
+    let proxy = Proxy::start();
+    let mut config = proxy.config();
+    config.application_name(&place.schema);
+    let options = Options { connections: 1, misses: 1, pooler: true, ..place.options() };
+    let store = connect(config, options).unwrap();
+    let other = place.open();
+    done(&other, &create_workspace("w"));
+    done(&other, &create_task("t"));
     let beside = place.beside();
-    for waits in 1..12 {
-        beside.run("BEGIN; UPDATE tasks SET version = version + 1");
-        let waiting = create_session(&format!("x{waits}"), "t");
-        std::thread::scope(|scope| {
-            let other = scope.spawn(|| poll_up_to(waits, store.submit(&waiting)));
-            beside.run("COMMIT");
-            let _ = other.join().unwrap();
-        });
-        done(&store, &create_session(&format!("k{waits}"), "t"));
+    // Read, commit, and after the miss: BEGIN, locks, read, commit, COMMIT.
+    for at in 3..=6 {
+        let mut commit = proxy.hold(1);
+        let (inside, given_up) = (store.clone(), create_session(&format!("x{at}"), "t"));
+        let task = runtime().spawn(async move { inside.submit(&given_up).await });
+        commit.wait();
+        done(&other, &create_session(&format!("o{at}"), "t"));
+        let mut within = proxy.hold(at - 2);
+        commit.go();
+        within.wait();
+        task.abort();
+        assert!(runtime().block_on(task).unwrap_err().is_cancelled());
+        within.go();
+        is_at_rest(&place, &beside);
+        is_whole(&place);
+        // Others are not kept waiting, and the next one's transaction is its own.
+        done(&other, &create_session(&format!("k{at}"), "t"));
+        done(&store, &create_session(&format!("n{at}"), "t"));
+        assert!(place.ids("task_sessions").contains(&format!("n{at}")));
     }
-    is_at_rest(&place, &beside);
-    is_whole(&place);
+    assert_eq!(store.metrics().locked_first, 4);
 }
 
 fn through(proxy: &Proxy, place: &Place) -> PostgresStore {
