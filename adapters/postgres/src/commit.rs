@@ -47,7 +47,8 @@ pub(crate) fn argument(
     write(&mut argument, changes);
     if !changes.journal.is_empty() {
         argument.insert("journal".to_owned(), changes.journal.iter().map(line).collect());
-        if options.notify {
+        // The host's commit wakes by itself; after our own somebody is told who waits for nobody.
+        if options.notify && !own {
             argument.insert("notify".to_owned(), json!(channel(options)));
         }
     }

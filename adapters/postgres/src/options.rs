@@ -35,8 +35,10 @@ pub struct Options {
     /// with `pool_mode = transaction`): no statement is kept prepared and no setting is made for
     /// a session. Then [`Options::statement_wait`] is the server's own setting.
     pub pooler: bool,
-    /// Whether commits wake those who [`crate::PostgresStore::listen`]. The server lets
-    /// notifying transactions commit one after the other.
+    /// Whether commits wake those who [`crate::PostgresStore::listen`]: after them, by a statement
+    /// of its own on a connection of the pool, one for all commits that come meanwhile. The server
+    /// lets transactions that notify commit one after the other, so commands do not do it
+    /// themselves; only in a host's own transaction they do.
     pub notify: bool,
     /// TLS, with the roots and the client's certificate that the host trusts and has; whether it
     /// is required says `sslmode` of the address.

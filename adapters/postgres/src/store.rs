@@ -1,11 +1,14 @@
 //! The store itself.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use freehold_store::store::JournalRow;
 use freehold_store::{Clock, Outcome, Read, Rows, Store, StoreError, Submission};
 use tokio_postgres::Config;
+use tokio_postgres::types::Type;
 
+use crate::commit::channel;
 use crate::journal::{self, Gaps};
 use crate::metrics::{Counters, Metrics};
 use crate::options::Options;
@@ -30,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
     gaps: Gaps,
     id: String,
+    /// Whether a wake is on its way that has not been sent yet.
+    waking: AtomicBool,
 }
 
 impl PostgresStore {
@@ -51,12 +56,40 @@ impl PostgresStore {
         let connections = Connections::new(config, &options)?;
         let id = connections.on_runtime(open::open(&connections)).await?;
         let (counters, gaps) = (Counters::default(), Gaps::default());
-        Ok(PostgresStore { shared: Arc::new(Shared { connections, counters, gaps, id }) })
+        Ok(PostgresStore {
+            shared: Arc::new(Shared {
+                connections,
+                counters,
+                gaps,
+                id,
+                waking: AtomicBool::new(false),
+            }),
+        })
     }
 
     /// The clock: the server's, if it is [`Clock::System`].
     pub fn clock(&self) -> &Clock {
         &self.shared.connections.options().clock
+    }
+
+    /// Tells those who listen that something was committed. Nobody waits for it, and one that is
+    /// lost costs a listener no more than its wait.
+    fn wake(&self) {
+        let shared = &self.shared;
+        let options = shared.connections.options();
+        if !options.notify || shared.waking.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let (of, channel) = (Arc::clone(shared), channel(options));
+        shared.connections.runtime().spawn(async move {
+            let lease = of.connections.lease().await;
+            // From here on a commit may come too late for this one.
+            of.waking.store(false, Ordering::SeqCst);
+            if let Ok(mut lease) = lease {
+                let text = "SELECT pg_notify($1, '')";
+                let _hint = lease.rows(text, &[(&channel, Type::TEXT)]).await;
+            }
+        });
     }
 
     /// What was counted since the store was opened.
@@ -69,7 +102,11 @@ impl Store for PostgresStore {
     async fn submit(&self, submission: &Submission) -> Result<Outcome, StoreError> {
         let shared = &*self.shared;
         let work = submit::submit(&shared.connections, &shared.counters, submission);
-        shared.connections.on_runtime(work).await
+        let outcome = shared.connections.on_runtime(work).await;
+        if matches!(&outcome, Ok(Outcome::Accepted(accepted)) if !accepted.replayed) {
+            self.wake();
+        }
+        outcome
     }
 
     async fn read(&self, reads: &[Read]) -> Result<Rows, StoreError> {

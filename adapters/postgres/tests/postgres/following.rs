@@ -144,8 +144,16 @@ fn a_commit_wakes_those_who_listen() {
     assert!(pollster::block_on(listener.wait(long)));
     // Nothing happened: the wait ends all the same, and the caller looks anyway.
     assert!(!pollster::block_on(listener.wait(Duration::from_millis(20))));
-    // What was notified while nobody waited is not lost.
+    // What was notified while nobody waited is not lost; nor what a host commits itself.
     done(&other, &create_task("t"));
+    assert!(pollster::block_on(listener.wait(long)));
+    let mut host = place.beside();
+    runtime().block_on(async {
+        let mut transaction = host.client.transaction().await.unwrap();
+        let task = store.submit_in(&mut transaction, &create_task("t1")).await.unwrap();
+        assert!(task.accepted().is_ok());
+        transaction.commit().await.unwrap();
+    });
     assert!(pollster::block_on(listener.wait(long)));
     // A store beside it in the same database is no reason.
     done(&Place::new().open(), &create_workspace("w"));
@@ -159,7 +167,7 @@ fn a_commit_wakes_those_who_listen() {
     let woken = std::thread::scope(|scope| {
         let waits = scope.spawn(|| {
             // Until it is connected again and told of what comes next.
-            while journal(&store, 0).len() < 3 {
+            while journal(&store, 0).len() < 4 {
                 pollster::block_on(listener.wait(long));
             }
             true

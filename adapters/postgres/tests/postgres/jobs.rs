@@ -157,7 +157,7 @@ fn refused_by(store: &PostgresStore, command: Command) -> Guard {
 }
 
 fn slow(place: &Place, proxy: &Proxy) -> PostgresStore {
-    connect(proxy.config(), Options { pooler: true, ..place.options() }).unwrap()
+    connect(proxy.config(), Options { pooler: true, notify: false, ..place.options() }).unwrap()
 }
 
 #[test]

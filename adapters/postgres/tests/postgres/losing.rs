@@ -70,7 +70,7 @@ fn is_whole(place: &Place) {
 #[test]
 fn f57_a_future_dropped_at_any_await_leaves_no_transaction_and_no_lock() {
     let place = Place::new();
-    let options = Options { connections: 1, ..place.options() };
+    let options = Options { connections: 1, notify: false, ..place.options() };
     let store = place.try_open(options).unwrap();
     let beside = place.beside();
     done(&store, &create_workspace("w"));
@@ -104,7 +104,8 @@ fn f57_a_future_dropped_at_any_await_leaves_no_transaction_and_no_lock() {
 #[test]
 fn f57_reads_dropped_at_any_await_leave_nothing() {
     let place = Place::new();
-    let store = place.try_open(Options { connections: 1, ..place.options() }).unwrap();
+    let store =
+        place.try_open(Options { connections: 1, notify: false, ..place.options() }).unwrap();
     let beside = place.beside();
     done(&store, &create_workspace("w"));
     for waits in 0..6 {
@@ -154,7 +155,8 @@ fn f57_a_transaction_that_was_left_open_is_no_ones_later() {
     let proxy = Proxy::start();
     let mut config = proxy.config();
     config.application_name(&place.schema);
-    let options = Options { connections: 1, misses: 1, pooler: true, ..place.options() };
+    let options =
+        Options { connections: 1, misses: 1, pooler: true, notify: false, ..place.options() };
     let store = connect(config, options).unwrap();
     let other = place.open();
     done(&other, &create_workspace("w"));
@@ -185,7 +187,7 @@ fn f57_a_transaction_that_was_left_open_is_no_ones_later() {
 
 fn through(proxy: &Proxy, place: &Place) -> PostgresStore {
     // No statement is prepared, so a command is two requests: its read and its commit.
-    let options = Options { pooler: true, connections: 2, ..place.options() };
+    let options = Options { pooler: true, notify: false, connections: 2, ..place.options() };
     connect(proxy.config(), options).unwrap()
 }
 
@@ -223,6 +225,26 @@ fn a_commit_whose_reply_was_lost_is_unknown_without_a_request() {
         assert!(error.may_pass_later());
         assert_eq!(place.ids("tasks").contains(&name.to_owned()), there);
     }
+}
+
+/// The network swallows a request: the call ends all the same, and its connection is nobody's.
+#[test]
+fn an_answer_that_does_not_come_is_not_waited_for_for_ever() {
+    let place = Place::new();
+    let proxy = Proxy::start();
+    let wait = Duration::from_millis(150);
+    let options =
+        Options { connections: 1, statement_wait: wait, answer_wait: wait, ..place.options() };
+    place.open();
+    let store =
+        connect(proxy.config(), Options { pooler: true, notify: false, ..options }).unwrap();
+    done(&store, &create_workspace("w"));
+    let mut swallowed = proxy.hold(1);
+    let error = submit(&store, &create_task("t")).unwrap_err();
+    assert!(matches!(error, StoreError::Unknown { .. }), "{error}");
+    swallowed.wait();
+    done(&store, &create_task("t2"));
+    drop(swallowed);
 }
 
 #[test]

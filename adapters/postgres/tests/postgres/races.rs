@@ -101,7 +101,7 @@ fn what_is_absent_for_all_is_added_by_one() {
 fn a_decision_on_an_absence_that_ended_meanwhile_is_made_again() {
     let place = Place::new();
     let proxy = Proxy::start();
-    let options = Options { pooler: true, ..place.options() };
+    let options = Options { pooler: true, notify: false, ..place.options() };
     let slow = connect(proxy.config(), options).unwrap();
     let fast = place.open();
     instance(&fast);

@@ -127,8 +127,12 @@ fn an_encoding_that_cannot_hold_every_text() {
 #[test]
 fn a_pool_that_is_exhausted() {
     let place = Place::new();
-    let options =
-        Options { connections: 1, pool_wait: Duration::from_millis(50), ..place.options() };
+    let options = Options {
+        connections: 1,
+        notify: false,
+        pool_wait: Duration::from_millis(50),
+        ..place.options()
+    };
     let store = place.try_open(options).unwrap();
     done(&store, &create_workspace("w"));
     done(&store, &create_task("t"));

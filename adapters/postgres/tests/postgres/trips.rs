@@ -22,7 +22,8 @@ fn counted(proxy: &Proxy, store: &PostgresStore, submission: &Submission) -> u64
 fn common_commands_take_two_round_trips_and_refusals_one() {
     let place = Place::new();
     let proxy = Proxy::start();
-    let store = connect(proxy.config(), place.options()).unwrap();
+    let options = Options { notify: false, ..place.options() };
+    let store = connect(proxy.config(), options).unwrap();
     // Each statement is prepared once per connection, which is a trip of its own.
     submit(&store, &create_workspace("w")).unwrap();
     submit(&store, &create_task("warm")).unwrap();
@@ -74,7 +75,7 @@ fn no_command_of_random_sequences_takes_more_than_two_round_trips() {
         let ops = sequence().new_tree(&mut runner).unwrap().current();
         let (place, proxy) = (Place::new(), Proxy::start());
         // Without prepared statements, so that nothing is hidden in a warm-up.
-        let options = Options { pooler: true, ..place.options() };
+        let options = Options { pooler: true, notify: false, ..place.options() };
         let store = connect(proxy.config(), options).unwrap();
         let inner = OnStore { store, clock: place.clock.clone() };
         let backend = Counting { inner, proxy, most: std::mem::take(&mut most) };
