@@ -37,6 +37,9 @@ pub(crate) fn definition(schema: &str) -> String {
         r"CREATE FUNCTION {s}.{NAME}(p jsonb) RETURNS boolean LANGUAGE plpgsql AS $freehold$
 DECLARE
     e jsonb; w jsonb; n bigint; k text[]; q text[]; v bigint[]; x text;
+    -- Each is taken out of the whole once, not once for every table.
+    to_lock jsonb := p->'rows'; to_delete jsonb := p->'delete';
+    to_update jsonb := p->'update'; to_insert jsonb := p->'insert';
     only_lock boolean := coalesce((p->>'only')::boolean, false);
 BEGIN
     IF p ? 'wait' THEN PERFORM set_config('lock_timeout', p->>'wait', true); END IF;
@@ -65,15 +68,21 @@ BEGIN
     -- What goes first, what comes last: a slot may pass from one row to another.
 ",
     );
+    sql.push_str("\n    IF to_delete IS NOT NULL THEN\n");
     for id in TableId::ALL {
         delete(&mut sql, schema, *id);
     }
+    sql.push_str("    END IF;\n");
+    sql.push_str("\n    IF to_update IS NOT NULL THEN\n");
     for id in TableId::ALL {
         update(&mut sql, schema, *id);
     }
+    sql.push_str("    END IF;\n");
+    sql.push_str("\n    IF to_insert IS NOT NULL THEN\n");
     for id in TableId::ALL {
         insert(&mut sql, schema, *id);
     }
+    sql.push_str("    END IF;\n");
     let _ = write!(
         sql,
         r"
@@ -133,7 +142,7 @@ fn lock(sql: &mut String, schema: &str, id: TableId) {
     let _ = write!(
         sql,
         r"
-    e := p->'rows'->'{plain}';
+    e := to_lock->'{plain}';
     IF e IS NOT NULL THEN
         k := ARRAY(SELECT jsonb_array_elements_text(e->'k'));
         v := ARRAY(SELECT jsonb_array_elements_text(e->'v')::bigint);
@@ -176,7 +185,7 @@ fn delete(sql: &mut String, schema: &str, id: TableId) {
     let _ = write!(
         sql,
         r"
-    w := p->'delete'->'{plain}';
+    w := to_delete->'{plain}';
     IF w IS NOT NULL THEN
         DELETE FROM {name} t USING jsonb_array_elements(w) r WHERE {matches};
     END IF;
@@ -206,7 +215,7 @@ fn update(sql: &mut String, schema: &str, id: TableId) {
     let _ = write!(
         sql,
         r"
-    w := p->'update'->'{plain}';
+    w := to_update->'{plain}';
     IF w IS NOT NULL THEN
         UPDATE {name} t SET ({columns}) =
             (SELECT {values} FROM jsonb_populate_record(t, r) u)
@@ -230,7 +239,7 @@ fn insert(sql: &mut String, schema: &str, id: TableId) {
     let _ = write!(
         sql,
         r"
-    w := p->'insert'->'{plain}';
+    w := to_insert->'{plain}';
     IF w IS NOT NULL THEN
         INSERT INTO {name} ({columns})
         SELECT {values} FROM jsonb_populate_recordset(NULL::{name}, w) u;

@@ -10,6 +10,7 @@ use freehold_kernel::{
 };
 use freehold_pg_server::Server;
 use freehold_postgres::{Options, PostgresStore};
+use freehold_store::store::JournalRow;
 use freehold_store::{Clock, Composer, Outcome, Store, StoreError, Submission};
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, Config, NoTls};
@@ -202,6 +203,20 @@ pub(crate) fn create_session(name: &str, task: &str) -> Submission {
 
 pub(crate) fn submit(store: &impl Store, submission: &Submission) -> Result<Outcome, StoreError> {
     pollster::block_on(store.submit(submission))
+}
+
+/// The journal after a position, once it has this many lines: behind numbers that will never come
+/// a reader waits for transactions of whomever, other tests among them.
+pub(crate) fn journal(store: &impl Store, after: i64, wanted: usize) -> Vec<JournalRow> {
+    let began = std::time::Instant::now();
+    loop {
+        let lines = pollster::block_on(store.journal(after, 10_000)).unwrap();
+        if lines.len() >= wanted {
+            return lines;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "{wanted} lines wanted: {lines:?}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// Submits what must be accepted.

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod barriers;
 #[allow(clippy::wrong_self_convention)]
 #[path = "../../../store/tests/driver/mod.rs"]
 mod driver;
@@ -25,3 +26,4 @@ mod tls;
 mod trips;
 mod twin;
 mod within;
+mod work;

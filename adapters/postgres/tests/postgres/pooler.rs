@@ -4,15 +4,15 @@ use std::sync::Barrier;
 
 use freehold_pg_server::Pooler;
 use freehold_postgres::{Options, PostgresStore};
+use freehold_store::Clock;
 use freehold_store::store::dump;
-use freehold_store::{Clock, Store};
 
 use crate::driver::Driver;
 use crate::driver::backend::OnStore;
 use crate::driver::random::{runner, sequence};
 use crate::host::{
-    DATABASE, Place, ask, connect, create_session, create_task, create_workspace, done, server,
-    submit, task,
+    DATABASE, Place, ask, connect, create_session, create_task, create_workspace, done, journal,
+    server, submit, task,
 };
 
 /// A pooler with fewer connections to the server than it has clients.
@@ -35,7 +35,7 @@ fn a_store_is_made_used_and_opened_again_through_it() {
     assert!(submit(&store, &ask("q", |c| task(c, "t"))).unwrap().accepted().unwrap().replayed);
     // What it wrote is what others read without it.
     assert_eq!(pollster::block_on(dump(&store)), pollster::block_on(dump(&place.open())));
-    assert_eq!(pollster::block_on(store.journal(0, 10)).unwrap().len(), 2);
+    assert_eq!(journal(&store, 0, 2).len(), 2);
 }
 
 #[test]

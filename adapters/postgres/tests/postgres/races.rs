@@ -8,7 +8,7 @@ use freehold_postgres::{Options, PostgresStore};
 use freehold_store::{Composer, Outcome, Read, Store};
 
 use crate::host::{
-    Place, connect, create_session, create_task, create_workspace, done, say, submit,
+    Place, connect, create_session, create_task, create_workspace, done, journal, say, submit,
 };
 use crate::proxy::Proxy;
 
@@ -47,7 +47,7 @@ fn under_contention_on_one_task_every_command_ends() {
         sum(|s| s.metrics().undone_by_server),
     );
     // The journal tells it in the order in which it happened.
-    let journal = pollster::block_on(stores[0].journal(0, 10_000)).unwrap();
+    let journal = journal(&stores[0], 0, 3 + CLIENTS * EACH);
     let created = journal.iter().filter(|l| l.columns["event"] == "session_created").count();
     assert_eq!(created, CLIENTS * EACH);
 }

@@ -5,7 +5,7 @@ use freehold_store::store::dump;
 use freehold_store::{Outcome, Read, Store, StoreError};
 
 use crate::host::{
-    Beside, Place, create_session, create_task, create_workspace, done, runtime, submit,
+    Beside, Place, create_session, create_task, create_workspace, done, journal, runtime, submit,
 };
 
 fn host(place: &Place) -> Beside {
@@ -41,7 +41,7 @@ fn rows_of_the_host_and_of_freehold_commit_together() {
         assert_eq!(rows.view.sessions.len(), usize::from(commit));
         assert_eq!(place.ids("host").len(), usize::from(commit));
     }
-    let journal = pollster::block_on(store.journal(0, 100)).unwrap();
+    let journal = journal(&store, 0, 4);
     let subjects: Vec<&str> = journal.iter().map(|l| l.columns["subject"].as_str()).collect();
     // The numbers of the transaction that was undone are passed over.
     assert_eq!(subjects, ["w", "t1", "s1", "t1"]);
