@@ -17,6 +17,9 @@ use tokio_postgres::{Config, NoTls, Row};
 use crate::fault::{self, Fault};
 use crate::options::{Options, milliseconds};
 
+/// The longest name of a schema.
+const NAME_BYTES_MAX: usize = 63;
+
 /// A parameter with its type, so that no statement has to be described first.
 pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
@@ -37,7 +40,7 @@ impl Connections {
     /// Nothing is connected yet.
     ///
     /// # Errors
-    /// If there is no runtime to drive connections on.
+    /// If there is no runtime to drive connections on, or the schema's name cannot be one.
     pub(crate) fn new(config: Config, options: &Options) -> Result<Connections, StoreError> {
         let runtime = match options.runtime.clone().map_or_else(Handle::try_current, Ok) {
             Ok(runtime) => runtime,
@@ -48,6 +51,14 @@ impl Connections {
             }
         };
         let place = place(&config, &options.schema);
+        // The server would cut a longer name off without an error.
+        let length = options.schema.len();
+        if !(1..=NAME_BYTES_MAX).contains(&length) || options.schema.contains('\0') {
+            let detail = format!(
+                "a schema's name has 1 to {NAME_BYTES_MAX} bytes and no NUL, this one has {length}"
+            );
+            return Err(StoreError::NotAStore { path: place, detail });
+        }
         let config = with_settings(config, options);
         let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = match &options.tls {

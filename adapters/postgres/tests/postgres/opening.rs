@@ -133,3 +133,16 @@ fn without_a_runtime_it_says_what_to_hand_over() {
     let error = connect(place.config(), options).unwrap_err();
     assert!(error.to_string().contains("Options::runtime"), "{error}");
 }
+
+#[test]
+fn a_name_that_no_schema_can_have_is_refused() {
+    let place = Place::new();
+    for schema in [String::new(), "x".repeat(64), "a\0b".to_owned(), "pg_mine".to_owned()] {
+        let error = place.try_open(Options { schema, ..place.options() }).unwrap_err();
+        assert!(!error.may_pass_later(), "{error}");
+    }
+    let longest = "y".repeat(63);
+    let store = place.try_open(Options { schema: longest.clone(), ..place.options() }).unwrap();
+    done(&store, &create_workspace("w"));
+    drop(place.try_open(Options { schema: longest, ..place.options() }).unwrap());
+}
