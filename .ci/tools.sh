@@ -10,6 +10,8 @@ git     | git           | worktrees are made and removed by the git program
 cc      | gcc libc6-dev | linking, and compiling the bundled SQLite
 timeout | coreutils     | the bound on the time
 spin    | spin          | the Promela twin of the models is checked by another checker
+/usr/lib/postgresql/*/bin/initdb | postgresql | servers that the tests of the PostgreSQL store start
+pgbouncer | pgbouncer   | the pooler that these tests put between
 '
 
 # A bare PATH lacks cargo, and the sbin folders without which the package tools fail.

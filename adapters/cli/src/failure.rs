@@ -51,6 +51,7 @@ impl Failure {
                 },
                 HostError::Store(error) => match error {
                     StoreError::Newer { .. }
+                    | StoreError::Denied { .. }
                     | StoreError::NotAStore { .. }
                     | StoreError::Legacy { .. }
                     | StoreError::Corrupt { .. }

@@ -25,6 +25,12 @@ pub enum StoreError {
         /// Where it is.
         path: String,
     },
+    /// The server does not let this user in, or not do this. Nothing was done.
+    #[error("the store refuses this user ({detail}); correct the name, the password or the rights")]
+    Denied {
+        /// What was seen.
+        detail: String,
+    },
     /// The disk is full. Nothing was done.
     #[error("no space is left for the store ({detail}); free some and try again")]
     DiskFull {
@@ -101,6 +107,7 @@ impl StoreError {
             | StoreError::DiskFull { .. }
             | StoreError::Unavailable { .. } => true,
             StoreError::ReadOnly { .. }
+            | StoreError::Denied { .. }
             | StoreError::Newer { .. }
             | StoreError::NotAStore { .. }
             | StoreError::Legacy { .. }

@@ -1,0 +1,29 @@
+//! The PostgreSQL store, on a real server of its own: what it makes, what it refuses to open, how
+//! it fails, and that it answers as the in-memory reference does.
+
+#![allow(clippy::unwrap_used)]
+
+mod barriers;
+#[allow(clippy::wrong_self_convention)]
+#[path = "../../../store/tests/driver/mod.rs"]
+mod driver;
+mod field_cases;
+mod following;
+mod host;
+mod jobs;
+mod losing;
+mod opening;
+mod pooler;
+mod proxy;
+mod races;
+mod random;
+mod refusing;
+mod requests;
+mod schema;
+#[path = "../../../sqlite/tests/sqlite/story.rs"]
+mod story;
+mod tls;
+mod trips;
+mod twin;
+mod within;
+mod work;

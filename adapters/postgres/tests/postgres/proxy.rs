@@ -1,0 +1,195 @@
+//! A proxy between a store and its server: counts round trips, and cuts or holds one of them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, oneshot};
+use tokio_postgres::Config;
+
+use crate::host::{DATABASE, runtime, server};
+
+/// What happens to one request.
+#[derive(Debug)]
+pub(crate) enum Fate {
+    /// It never reaches the server, and the connection ends.
+    CutBefore,
+    /// The server carries it out; the answer never comes, and the connection ends.
+    CutAfter,
+    /// It reaches the server once it is let go; then its arrival here was told.
+    Hold(oneshot::Sender<()>, oneshot::Receiver<()>),
+}
+
+/// One that is running. Ends with the test's process.
+pub(crate) struct Proxy {
+    port: u16,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    requests: AtomicU64,
+    /// How many requests come before the one that has this fate.
+    fate: Mutex<Option<(u64, Fate)>>,
+}
+
+impl Proxy {
+    pub(crate) fn start() -> Proxy {
+        let shared = Arc::new(Shared::default());
+        let listener = runtime().block_on(TcpListener::bind(("127.0.0.1", 0))).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let to = server().port();
+        let inside = Arc::clone(&shared);
+        runtime().spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let server = TcpStream::connect(("127.0.0.1", to)).await.unwrap();
+                let _ = (client.set_nodelay(true), server.set_nodelay(true));
+                tokio::spawn(serve(client, server, Arc::clone(&inside)));
+            }
+        });
+        Proxy { port, shared }
+    }
+
+    /// The way to the tests' database through it.
+    pub(crate) fn config(&self) -> Config {
+        format!("postgres://postgres@127.0.0.1:{}/{DATABASE}", self.port).parse().unwrap()
+    }
+
+    /// How often the client waited for the server so far.
+    pub(crate) fn requests(&self) -> u64 {
+        self.shared.requests.load(Ordering::SeqCst)
+    }
+
+    /// The request that comes after `before` others has this fate.
+    pub(crate) fn plan(&self, before: u64, fate: Fate) {
+        *self.shared.fate.lock().unwrap() = Some((before, fate));
+    }
+
+    /// Holds the request that comes after `before` others.
+    pub(crate) fn hold(&self, before: u64) -> Held {
+        let (arrived, arrives) = oneshot::channel();
+        let (go, goes) = oneshot::channel();
+        self.plan(before, Fate::Hold(arrived, goes));
+        Held { arrives: Some(arrives), go: Some(go) }
+    }
+}
+
+/// A request that is held; it goes on when this is dropped.
+pub(crate) struct Held {
+    arrives: Option<oneshot::Receiver<()>>,
+    go: Option<oneshot::Sender<()>>,
+}
+
+impl Held {
+    /// Waits until it is there.
+    pub(crate) fn wait(&mut self) {
+        let arrives = self.arrives.take().unwrap();
+        let limit = std::time::Duration::from_secs(60);
+        let arrived = runtime().block_on(async { tokio::time::timeout(limit, arrives).await });
+        arrived.expect("the request never came").unwrap();
+    }
+
+    /// Lets it go on.
+    pub(crate) fn go(&mut self) {
+        self.go.take().unwrap().send(()).unwrap();
+    }
+}
+
+impl Shared {
+    fn fate_of_next(&self) -> Option<Fate> {
+        self.requests.fetch_add(1, Ordering::SeqCst);
+        let mut fate = self.fate.lock().unwrap();
+        match fate.as_mut() {
+            Some((0, _)) => fate.take().map(|(_, fate)| fate),
+            Some((before, _)) => {
+                *before -= 1;
+                None
+            }
+            None => None,
+        }
+    }
+}
+
+async fn serve(client: TcpStream, server: TcpStream, shared: Arc<Shared>) {
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    let mute = Arc::new(Notify::new());
+    let answers = tokio::spawn(answers(from_server, to_client, Arc::clone(&mute)));
+    let _ = requests(from_client, to_server, &shared, &mute).await;
+    // Either side's end is the other's, once what was asked is answered.
+    let _ = answers.await;
+}
+
+/// Passes answers on, until it is told to keep them; then reads one whole answer and ends.
+async fn answers(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mute: Arc<Notify>) {
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        tokio::select! {
+            biased;
+            () = mute.notified() => {
+                let mut seen: Vec<u8> = Vec::new();
+                while let Ok(n @ 1..) = from.read(&mut buffer).await {
+                    seen.extend(&buffer[..n]);
+                    // ReadyForQuery: `Z`, its length, and that no transaction is open.
+                    if seen.ends_with(b"Z\0\0\0\x05I") {
+                        break;
+                    }
+                }
+                return;
+            }
+            read = from.read(&mut buffer) => match read {
+                Ok(n @ 1..) if to.write_all(&buffer[..n]).await.is_ok() => {}
+                _ => return,
+            },
+        }
+    }
+}
+
+/// Passes requests on whole: everything up to the message that asks for an answer.
+async fn requests(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    shared: &Shared,
+    mute: &Notify,
+) -> std::io::Result<()> {
+    // The first message has no type.
+    let length = from.read_u32().await?;
+    let mut pending = length.to_be_bytes().to_vec();
+    let mut rest = vec![0; length as usize - 4];
+    from.read_exact(&mut rest).await?;
+    pending.extend(rest);
+    to.write_all(&pending).await?;
+    pending.clear();
+    loop {
+        let kind = from.read_u8().await?;
+        let length = from.read_u32().await?;
+        let mut rest = vec![0; length as usize - 4];
+        from.read_exact(&mut rest).await?;
+        pending.push(kind);
+        pending.extend(length.to_be_bytes());
+        pending.extend(rest);
+        if !matches!(kind, b'S' | b'Q') {
+            if kind == b'X' || kind == b'p' {
+                to.write_all(&pending).await?;
+                pending.clear();
+            }
+            continue;
+        }
+        match shared.fate_of_next() {
+            None => {}
+            Some(Fate::CutBefore) => return Ok(()),
+            Some(Fate::CutAfter) => {
+                mute.notify_one();
+                tokio::task::yield_now().await;
+            }
+            Some(Fate::Hold(arrived, goes)) => {
+                let _ = arrived.send(());
+                let _ = goes.await;
+            }
+        }
+        to.write_all(&pending).await?;
+        pending.clear();
+    }
+}
