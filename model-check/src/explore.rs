@@ -8,6 +8,7 @@ use std::fmt::Debug;
 use std::hash::{BuildHasher, Hash};
 use std::time::{Duration, Instant};
 
+use freehold_kernel::properties::{Property, Witness};
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::trace::{Line, Trace};
@@ -73,6 +74,44 @@ pub struct Broken {
     pub property: String,
     /// The witness, in words.
     pub says: String,
+    /// What the same step breaks besides, in the order of the properties; empty in these.
+    pub also: Vec<Broken>,
+}
+
+impl Broken {
+    /// One property alone.
+    pub fn new(property: impl Into<String>, says: impl Into<String>) -> Broken {
+        Broken { property: property.into(), says: says.into(), also: Vec::new() }
+    }
+
+    /// The first of these, with the others beside it; each property once. Nothing is taken from
+    /// the others before there is a first.
+    pub fn first_of(all: impl Iterator<Item = Broken>) -> Option<Broken> {
+        let mut all = all;
+        let mut first = all.next()?;
+        for other in all {
+            first.add(other);
+        }
+        Some(first)
+    }
+
+    /// One more that the same step breaks, unless it is among them.
+    pub fn add(&mut self, other: Broken) {
+        if self.each().all(|known| known.property != other.property) {
+            self.also.push(other);
+        }
+    }
+
+    /// It and what is broken besides.
+    pub fn each(&self) -> impl Iterator<Item = &Broken> {
+        std::iter::once(self).chain(&self.also)
+    }
+}
+
+impl From<(&'static Property, Witness)> for Broken {
+    fn from((property, witness): (&'static Property, Witness)) -> Broken {
+        Broken::new(format!("{} {}", property.id, property.name), witness.to_string())
+    }
 }
 
 /// Where a search stops at the latest, and what it looks for.
@@ -86,7 +125,8 @@ pub struct Limits {
     pub time: Duration,
     /// Bytes of states, tables and the model's own memory.
     pub bytes: usize,
-    /// Goes on after a broken property, to find the others too.
+    /// Goes on after a broken property, to find the others too: every property that some step
+    /// breaks, each with its shortest trace. What lies behind a broken step is not looked at.
     pub all: bool,
     /// Looks whether from every state a settled one can be reached; costs 4 bytes an edge.
     pub rest: bool,
@@ -224,6 +264,7 @@ pub fn explore_watched<M: Model>(
         ways: Ways::default(),
         settled: Bits::default(),
         broken: Vec::new(),
+        looked_at: Bits::default(),
         seen: [0; 64],
         edges: 0,
         depth: 0,
@@ -286,6 +327,8 @@ struct Search<'m, M: Model> {
     ways: Ways,
     settled: Bits,
     broken: Vec<Found>,
+    /// Numbers of [`To::Broken`] that were met already.
+    looked_at: Bits,
     seen: [usize; 64],
     edges: usize,
     depth: u32,
@@ -399,27 +442,31 @@ impl<M: Model> Search<'_, M> {
             + self.model.bytes()
     }
 
+    /// An edge to something broken: with every property that nothing broke before.
     fn found(&mut self, at: usize, edge: usize, number: u32) {
-        let broken = self.model.broken(number);
-        if self.broken.iter().any(|f| f.broken.property == broken.property) {
+        if self.looked_at.has(number as usize) {
             return;
         }
+        self.looked_at.set(number as usize);
+        let broken = self.model.broken(number);
+        let is_new = |b: &&Broken| self.broken.iter().all(|f| f.broken.property != b.property);
+        let wanted = if self.limits.all { usize::MAX } else { 1 };
+        let new: Vec<Broken> = broken.each().filter(is_new).take(wanted).cloned().collect();
+        let Some(first) = new.first() else { return };
         let (mut trace, last) = self.trace(at);
         // The same edge of the state as it really is, which may bear other names.
         let mut out = Vec::new();
         self.model.edges(last, &mut out);
+        let breaks_it = |to: &To<M::State>| match to {
+            To::Broken(n) => self.model.broken(*n).each().any(|b| b.property == first.property),
+            To::State(_) => false,
+        };
         let edge = match out.get(edge) {
-            Some(To::Broken(n)) if self.model.broken(*n).property == broken.property => edge,
-            Some(_) | None => out
-                .iter()
-                .position(|to| match to {
-                    To::Broken(n) => self.model.broken(*n).property == broken.property,
-                    To::State(_) => false,
-                })
-                .unwrap_or(edge),
+            Some(to) if breaks_it(to) => edge,
+            Some(_) | None => out.iter().position(breaks_it).unwrap_or(edge),
         };
         trace.lines.push(self.model.tell(last, edge));
-        self.broken.push(Found { broken, trace });
+        self.broken.extend(new.into_iter().map(|broken| Found { broken, trace: trace.clone() }));
     }
 
     /// How the state was first reached, and the state under the names that it has on this way.

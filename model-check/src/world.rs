@@ -141,10 +141,12 @@ impl World {
             granted,
             changes: &changes,
         };
-        properties::check_step(&step, &self.history).map_err(|(p, w)| Broken {
-            property: format!("{} {}", p.id, p.name),
-            says: w.to_string(),
-        })?;
+        let by_step = properties::broken_by(&step, &self.history).map(Broken::from);
+        if let Some(mut broken) = Broken::first_of(by_step) {
+            // What the world after it breaks besides.
+            self.broken().for_each(|other| broken.add(other));
+            return Err(broken);
+        }
         self.history.learn(&step);
         Ok(verdict.map(|decision| Done {
             reply: decision.reply,
@@ -172,10 +174,12 @@ impl World {
     /// # Errors
     /// The broken property.
     pub fn look(&self) -> Result<(), Broken> {
-        properties::check_state(&self.view, &self.disk).map_err(|(p, w)| Broken {
-            property: format!("{} {}", p.id, p.name),
-            says: w.to_string(),
-        })
+        Broken::first_of(self.broken()).map_or(Ok(()), Err)
+    }
+
+    /// Every property that the world breaks; each is looked at when it is asked for.
+    pub(crate) fn broken(&self) -> impl Iterator<Item = Broken> {
+        properties::broken_in(&self.view, &self.disk).map(Broken::from)
     }
 
     /// Somebody holds a lease that this proves, and lives.

@@ -185,15 +185,30 @@ impl Property {
     }
 }
 
+/// Every property that a world breaks, in the order of 09, each with its first witness. Lazy: the
+/// next property is looked at when it is asked for.
+pub fn broken_in(
+    view: &View,
+    disk: &Disk,
+) -> impl Iterator<Item = (&'static Property, Witness)> {
+    PROPERTIES.iter().filter_map(move |p| Some((p, p.state(view, disk).err()?)))
+}
+
+/// Every property that a step breaks, in the order of 09, each with its first witness. Lazy, as
+/// [`broken_in`].
+pub fn broken_by(
+    step: &Step<'_>,
+    history: &History,
+) -> impl Iterator<Item = (&'static Property, Witness)> {
+    PROPERTIES.iter().filter_map(move |p| Some((p, p.step(step, history).err()?)))
+}
+
 /// The first property that a world breaks.
 ///
 /// # Errors
 /// It, with its witness.
 pub fn check_state(view: &View, disk: &Disk) -> Result<(), (&'static Property, Witness)> {
-    for property in PROPERTIES {
-        property.state(view, disk).map_err(|w| (property, w))?;
-    }
-    Ok(())
+    broken_in(view, disk).next().map_or(Ok(()), Err)
 }
 
 /// The first property that a step breaks.
@@ -201,10 +216,7 @@ pub fn check_state(view: &View, disk: &Disk) -> Result<(), (&'static Property, W
 /// # Errors
 /// It, with its witness.
 pub fn check_step(step: &Step<'_>, history: &History) -> Result<(), (&'static Property, Witness)> {
-    for property in PROPERTIES {
-        property.step(step, history).map_err(|w| (property, w))?;
-    }
-    Ok(())
+    broken_by(step, history).next().map_or(Ok(()), Err)
 }
 
 /// The first liveness goal that is not reached in this world.

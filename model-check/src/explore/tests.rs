@@ -48,7 +48,7 @@ impl Model for Counter {
     }
 
     fn broken(&self, _number: u32) -> Broken {
-        Broken { property: "none".to_owned(), says: String::new() }
+        Broken::new("none", "")
     }
 }
 
@@ -77,4 +77,52 @@ fn a_cut_search_is_no_pass() {
     assert!(!explored.exhaustive());
     let limits = Limits { depth: 2, ..Limits::default() };
     assert_eq!(explore(&Counter { trap: false }, limits).cut, Some(Cut::Depth));
+}
+
+/// Its first edge breaks one thing, a later one two, of which one is known by then.
+struct Breaking;
+
+impl Model for Breaking {
+    type State = u8;
+
+    fn initial(&self) -> u8 {
+        0
+    }
+
+    fn edges(&self, state: u8, out: &mut Vec<To<u8>>) {
+        match state {
+            0 => out.extend([To::State(1), To::Broken(0)]),
+            1 => out.push(To::Broken(1)),
+            _other => {}
+        }
+    }
+
+    fn is_settled(&self, _state: u8) -> bool {
+        true
+    }
+
+    fn tell(&self, state: u8, edge: usize) -> Line {
+        Counter { trap: false }.tell(state, edge)
+    }
+
+    fn broken(&self, number: u32) -> Broken {
+        let one = |property| Broken::new(property, "");
+        if number == 0 {
+            return one("P-2");
+        }
+        let all = ["P-1", "P-2", "P-3", "P-1"].map(one);
+        Broken::first_of(all.into_iter()).expect("there are some")
+    }
+}
+
+#[test]
+fn a_step_that_breaks_several_counts_for_each_that_is_new() {
+    let found = |all| {
+        let explored = explore(&Breaking, Limits { all, ..Limits::default() });
+        let short = |f: &Found| (f.broken.property.clone(), f.trace.lines.len());
+        explored.broken.iter().map(short).collect::<Vec<_>>()
+    };
+    assert_eq!(found(false), [("P-2".to_owned(), 1)]);
+    let each = [("P-2", 1), ("P-1", 2), ("P-3", 2)];
+    assert_eq!(found(true), each.map(|(property, steps)| (property.to_owned(), steps)));
 }

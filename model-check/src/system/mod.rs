@@ -247,17 +247,15 @@ impl System {
     }
 
     fn look(&self, world: &World) -> (Result<(), Broken>, u64) {
-        let mut holds = world.look();
-        for (name, property) in &self.properties {
-            holds = holds.and_then(|()| {
-                property(world).map_err(|says| Broken { property: name.clone(), says })
-            });
-        }
+        let of_the_host = self.properties.iter().filter_map(|(name, property)| {
+            property(world).err().map(|says| Broken::new(name.clone(), says))
+        });
+        let broken = Broken::first_of(world.broken().chain(of_the_host));
         let mut seen = 0;
         for (bit, (_, circumstance)) in self.circumstances.iter().enumerate() {
             seen |= u64::from(circumstance(world)) << bit;
         }
-        (holds, seen)
+        (broken.map_or(Ok(()), Err), seen)
     }
 
     fn terms(&self) -> Terms<'_> {
@@ -440,7 +438,7 @@ impl Model for System {
     }
 
     fn broken(&self, number: u32) -> Broken {
-        let unknown = || Broken { property: "unknown".to_owned(), says: String::new() };
+        let unknown = || Broken::new("unknown", "");
         self.memo().worlds.broken(number).cloned().unwrap_or_else(unknown)
     }
 

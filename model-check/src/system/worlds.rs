@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use freehold_kernel::Change;
 use freehold_kernel::properties::{Disk, History, check_goals};
 use freehold_kernel::{Row, Table, TableId, Value, View, Visit, VisitMut};
-use hashbrown::{DefaultHashBuilder, HashTable};
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use super::renaming::Renaming;
 use crate::explore::Broken;
@@ -89,6 +89,7 @@ pub(super) struct Worlds {
     by_key: HashTable<u32>,
     known: Vec<Known>,
     broken: Vec<Broken>,
+    broken_numbers: HashMap<Broken, u32>,
     heap_bytes: usize,
 }
 
@@ -272,11 +273,13 @@ impl Worlds {
 
     /// The number of a broken property.
     pub(super) fn number_of(&mut self, broken: Broken) -> u32 {
-        let at = self.broken.iter().position(|b| *b == broken).unwrap_or_else(|| {
-            self.broken.push(broken);
-            self.broken.len() - 1
-        });
-        at as u32
+        if let Some(number) = self.broken_numbers.get(&broken) {
+            return *number;
+        }
+        let number = self.broken.len() as u32;
+        self.broken.push(broken.clone());
+        self.broken_numbers.insert(broken, number);
+        number
     }
 
     /// The broken property with this number.
@@ -333,8 +336,6 @@ impl Worlds {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
     use super::*;
     use freehold_kernel::{Command, TaskCommand, WorkspaceId};
 

@@ -27,10 +27,8 @@ fn trace() -> Trace {
 }
 
 fn broken() -> Broken {
-    Broken {
-        property: "P-3 NoUntrackedWorktree".to_owned(),
-        says: "a worktree is named by nothing [repos a00] [paths ffffff]".to_owned(),
-    }
+    let says = "a worktree is named by nothing [repos a00] [paths ffffff]";
+    Broken::new("P-3 NoUntrackedWorktree", says)
 }
 
 fn told(tell: impl Fn(&Story<'_>) -> String) -> String {
@@ -141,7 +139,7 @@ fn svg_is_well_formed_and_says_everything() {
 
 #[test]
 fn svg_survives_bad_names_and_an_empty_trace() {
-    let broken = Broken { property: "<&\">\u{7}".to_owned(), says: "x".repeat(900) };
+    let broken = Broken::new("<&\">\u{7}", "x".repeat(900));
     let trace = Trace::default();
     let end = Ending::Broken(&broken);
     let story = Story { system: "a & <b>", without: &[], trace: &trace, end };

@@ -95,10 +95,7 @@ impl Twin {
             granted,
             changes: &changes,
         };
-        properties::check_step(&step, &world.history).map_err(|(p, w)| Broken {
-            property: format!("{} {}", p.id, p.name),
-            says: w.to_string(),
-        })?;
+        properties::check_step(&step, &world.history).map_err(Broken::from)?;
         world.view.commit();
         let to = encode(&self.beginning, &world.view, v).map_err(inexpressible)?;
         let (reply, verdict) = match verdict {
@@ -267,7 +264,7 @@ impl Twin {
 }
 
 fn inexpressible(says: String) -> Broken {
-    Broken { property: "the abstraction".to_owned(), says }
+    Broken::new("the abstraction", says)
 }
 
 fn create(session: SessionId, task: TaskId) -> SessionCommand {

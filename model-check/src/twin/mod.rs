@@ -137,7 +137,7 @@ impl Twin {
                 Ok(0) => {}
                 Ok(patch) if patch & !group.mask != 0 => {
                     let says = format!("{action:?} changes more than its mask says: {vars}");
-                    out.push((action, Err(Broken { property: "the mask".to_owned(), says })));
+                    out.push((action, Err(Broken::new("the mask", says))));
                 }
                 Ok(_) | Err(_) => out.push((action, patch)),
             }
@@ -148,10 +148,7 @@ impl Twin {
     /// The properties of states on a word; whether there is nothing left to converge.
     fn look(&self, word: u64) -> Result<bool, Broken> {
         let world = rows::decode(&self.beginning, &Vars::of(word));
-        properties::check_state(&world.view, &world.disk).map_err(|(p, w)| Broken {
-            property: format!("{} {}", p.id, p.name),
-            says: w.to_string(),
-        })?;
+        properties::check_state(&world.view, &world.disk).map_err(Broken::from)?;
         Ok(properties::check_goals(&world.view).is_ok())
     }
 
@@ -352,7 +349,7 @@ impl Model for Twin {
     }
 
     fn broken(&self, number: u32) -> Broken {
-        let unknown = || Broken { property: String::new(), says: String::new() };
+        let unknown = || Broken::new("", "");
         self.read().broken.get(number as usize).cloned().unwrap_or_else(unknown)
     }
 

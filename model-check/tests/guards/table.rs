@@ -127,8 +127,9 @@ fn the_matrix_of_guards_and_properties_is_fresh() {
     let mut out = String::from(
         "# Guards by property\n\nEvery property that breaks somewhere in the system of a guard that \
          is taken out (`freehold check --all`); `1` is the one that breaks first, by a shortest \
-         trace. A step that breaks several counts for the first of them, and what lies behind it is \
-         not looked at.\n\n| guard |",
+         trace. A step that breaks several counts for each of them; what lies behind a broken step \
+         is not looked at. The systems are the smallest that show what a guard is there for: an \
+         empty cell says that nothing breaks in that system, not that nothing could.\n\n| guard |",
     );
     let broken: Vec<(&Kill, Vec<String>)> = kills()
         .into_iter()

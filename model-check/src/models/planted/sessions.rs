@@ -105,10 +105,7 @@ fn as_one(
         granted: None,
         changes: &changes,
     };
-    properties::check_step(&step, &world.history).map_err(|(p, w)| Broken {
-        property: format!("{} {}", p.id, p.name),
-        says: w.to_string(),
-    })?;
+    properties::check_step(&step, &world.history).map_err(Broken::from)?;
     Ok(true)
 }
 
