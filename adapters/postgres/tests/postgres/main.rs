@@ -4,9 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod barriers;
-#[allow(clippy::wrong_self_convention)]
-#[path = "../../../store/tests/driver/mod.rs"]
-mod driver;
+mod contract;
 mod field_cases;
 mod following;
 mod host;
@@ -27,3 +25,5 @@ mod trips;
 mod twin;
 mod within;
 mod work;
+
+use freehold_testkit::driver;

@@ -3,10 +3,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod contract;
 mod crash;
-#[allow(clippy::wrong_self_convention)]
-#[path = "../../../store/tests/driver/mod.rs"]
-mod driver;
 mod field_cases;
 mod host;
 mod opening;
@@ -18,3 +16,5 @@ mod schema;
 mod story;
 mod twin;
 mod within;
+
+use freehold_testkit::driver;

@@ -78,14 +78,7 @@ impl Twin {
 
     /// Goes on with what a crash now would leave: the files as they are on disk, log included.
     pub(crate) fn crash(&mut self) {
-        let place = Place { clock: self.place.clock.clone(), ..Place::new() };
-        for suffix in ["", "-wal"] {
-            let name = format!("store.db{suffix}");
-            let from = self.place.folder.path().join(&name);
-            if from.exists() {
-                std::fs::copy(from, place.folder.path().join(&name)).unwrap();
-            }
-        }
+        let place = self.place.as_a_crash_leaves_it();
         self.sqlite = None;
         self.place = place;
         self.sqlite = Some(self.place.open_fast());
