@@ -2,9 +2,11 @@
 
 /// Makes a test of each case of the contract for a [`crate::Rig`].
 ///
-/// ```ignore
-/// freehold_testkit::store_contract!(MyRig);
-/// freehold_testkit::store_contract!(MyRig, without reopen, crash);
+/// ```
+/// use freehold_testkit::{MemoryRig, store_contract};
+///
+/// store_contract!(MemoryRig, without reopen, crash, fail);
+/// # fn main() {}
 /// ```
 ///
 /// What a rig does not offer is named in the call, with one or more of `reopen`, `crash`, `share`

@@ -27,13 +27,11 @@ impl Rig for PostgresRig {
         self.place.clock.clone()
     }
 
-    /// Without prepared statements and notifications, so that the requests of a command are its
-    /// own and can be counted.
+    /// Without notifications, so that the requests of a command are its own.
     fn open(&self) -> PostgresStore {
         let mut config = self.proxy.config();
         config.application_name(&self.place.schema);
-        let options =
-            Options { connections: 2, pooler: true, notify: false, ..self.place.options() };
+        let options = Options { connections: 2, notify: false, ..self.place.options() };
         connect(config, options).unwrap()
     }
 

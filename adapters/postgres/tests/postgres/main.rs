@@ -14,15 +14,11 @@ mod opening;
 mod pooler;
 mod proxy;
 mod races;
-mod random;
 mod refusing;
 mod requests;
 mod schema;
-#[path = "../../../sqlite/tests/sqlite/story.rs"]
-mod story;
 mod tls;
 mod trips;
-mod twin;
 mod within;
 mod work;
 

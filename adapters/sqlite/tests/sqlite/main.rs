@@ -8,13 +8,9 @@ mod crash;
 mod field_cases;
 mod host;
 mod opening;
-mod random;
 mod reading;
 mod requests;
 mod rights;
 mod schema;
-mod story;
-mod twin;
 mod within;
 
-use freehold_testkit::driver;
