@@ -73,6 +73,7 @@ async fn decide<C: Channel>(
     submission: &Submission,
 ) -> Result<Pending, Missed> {
     let failed = |error: StoreError| Missed::Before(Fault::Failed(error));
+    submission.storable().map_err(|error| failed(error.into()))?;
     let statement = footprint::statement(&options.schema, submission).map_err(failed)?;
     let parameters: Vec<Parameter<'_>> =
         statement.parameters.iter().map(|text| (text as _, Type::TEXT)).collect();

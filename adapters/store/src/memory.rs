@@ -40,6 +40,11 @@ impl Memory {
         Memory { world: Mutex::new(World::default()), clock, id: id.to_owned() }
     }
 
+    /// A store that goes on from a copy.
+    pub fn resume(id: &str, clock: Clock, world: World) -> Memory {
+        Memory { world: Mutex::new(world), clock, id: id.to_owned() }
+    }
+
     /// A copy of everything in it.
     pub fn world(&self) -> World {
         self.lock().clone()

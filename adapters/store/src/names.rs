@@ -37,6 +37,15 @@ pub enum NameError {
         /// The id, escaped when shown.
         id: String,
     },
+    /// A text with the character NUL, which not every store can hold: refused by all alike
+    ///
+    #[error("{what} has the character NUL (in {text:?}); remove it")]
+    Nul {
+        /// What kind of id or which column it was to be.
+        what: String,
+        /// What stands before it, escaped when shown.
+        text: String,
+    },
     /// It is of a kind that Freehold makes itself, and no UUID.
     #[error("the {kind} id {id:?} is no UUID; ids of this kind are made by Freehold: list them")]
     NotUuid {
@@ -99,6 +108,16 @@ impl Names {
             return Err(NameError::Control { kind: code, id: text.to_owned() });
         }
         self.learn(kind, text)
+    }
+
+    /// Refuses texts that not every store can hold.
+    ///
+    /// # Errors
+    /// [`NameError::Nul`].
+    pub fn without_nul(&self) -> Result<(), NameError> {
+        self.texts
+            .iter()
+            .try_for_each(|((kind, _), text)| refuse_nul(|| format!("a {}", kind.code()), text))
     }
 
     /// The id of a text that is not a host's id (a path, a branch), or that comes from a stored
@@ -179,6 +198,21 @@ impl Names {
         for (key, text) in &other.texts {
             self.texts.entry(*key).or_insert_with(|| text.clone());
         }
+    }
+}
+
+/// Refuses a text with the character NUL: PostgreSQL cannot hold it, and all stores take the same
+/// texts.
+///
+/// # Errors
+/// [`NameError::Nul`], with what it was to be.
+pub(crate) fn refuse_nul(what: impl Fn() -> String, text: &str) -> Result<(), NameError> {
+    match text.split_once('\0') {
+        None => Ok(()),
+        Some((before, _)) => Err(NameError::Nul {
+            what: what(),
+            text: before.chars().rev().take(40).collect::<Vec<_>>().into_iter().rev().collect(),
+        }),
     }
 }
 

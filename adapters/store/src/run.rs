@@ -133,8 +133,12 @@ impl<'s> Run<'s> {
     /// [`Run::supply`] before the next one.
     ///
     /// # Errors
-    /// If a name is missing: a defect.
+    /// If a text of the submission is one that not every store can hold, before anything is read
+    /// . If a name is missing: a defect.
     pub fn query(&mut self) -> Result<Option<Query>, StoreError> {
+        if self.at == 0 && self.asked.is_empty() {
+            self.submission.storable()?;
+        }
         while let Some(lookup) = self.lookups.get(self.at) {
             let plan = lookup.plan();
             let mut identity = None;

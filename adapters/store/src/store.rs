@@ -47,6 +47,32 @@ pub trait Store: Send + Sync {
     fn id(&self) -> impl Future<Output = Result<String, StoreError>> + Send;
 }
 
+/// A shared store is a store: several owners, or several connections to one in memory.
+impl<S: Store> Store for Arc<S> {
+    fn submit(
+        &self,
+        submission: &Submission,
+    ) -> impl Future<Output = Result<Outcome, StoreError>> + Send {
+        S::submit(self, submission)
+    }
+
+    fn read(&self, reads: &[Read]) -> impl Future<Output = Result<Rows, StoreError>> + Send {
+        S::read(self, reads)
+    }
+
+    fn journal(
+        &self,
+        after: i64,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<JournalRow>, StoreError>> + Send {
+        S::journal(self, after, limit)
+    }
+
+    fn id(&self) -> impl Future<Output = Result<String, StoreError>> + Send {
+        S::id(self)
+    }
+}
+
 /// Which rows to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {

@@ -9,7 +9,7 @@ use freehold_kernel::{
 };
 use sha2::{Digest, Sha256};
 
-use crate::names::{NameError, Names};
+use crate::names::{NameError, Names, refuse_nul};
 
 /// Texts of a row that the kernel never reads, by column.
 pub type RowContent = BTreeMap<&'static str, Option<String>>;
@@ -26,6 +26,24 @@ pub struct Submission {
     pub names: Names,
     /// Texts for rows that the command makes or changes; those of other rows are ignored.
     pub contents: Contents,
+}
+
+impl Submission {
+    /// Refuses texts that not every store can hold. [`crate::run::Run`] asks first, so no
+    /// store is given one.
+    ///
+    /// # Errors
+    /// [`NameError::Nul`] names the kind of id or the column.
+    pub fn storable(&self) -> Result<(), NameError> {
+        self.names.without_nul()?;
+        for (row, columns) in &self.contents {
+            for (column, text) in columns {
+                let what = || format!("{} of {}", column, row.table.name());
+                refuse_nul(what, text.as_deref().unwrap_or_default())?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Makes submissions out of a host's strings.
@@ -68,8 +86,9 @@ impl Composer {
     /// The id of a text that is not a host's id: a path, a branch, a stamp. Of any length.
     ///
     /// # Errors
-    /// If another text has its digest.
+    /// If another text has its digest, or it has the character NUL.
     pub fn text<I: Id>(&mut self, text: &str) -> Result<I, NameError> {
+        refuse_nul(|| format!("a {}", I::KIND.code()), text)?;
         Ok(I::from_bits(self.names.learn(I::KIND, text)?))
     }
 
@@ -78,7 +97,8 @@ impl Composer {
         self.names.merge(names);
     }
 
-    /// Sets a text of a row that the command makes or changes.
+    /// Sets a text of a row that the command makes or changes. A text with the character NUL is
+    /// refused when it is submitted, by every store alike.
     pub fn content(&mut self, table: TableId, id: u128, column: &'static str, text: &str) {
         let row = RowKey { table, key: freehold_kernel::Key::of(id) };
         self.contents.entry(row).or_default().insert(column, Some(text.to_owned()));

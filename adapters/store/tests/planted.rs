@@ -3,18 +3,16 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod driver;
-
-use driver::Driver;
-use driver::backend::Mutant;
-use driver::random::{number, run, runner, sequence};
+use freehold_testkit::driver::Driver;
+use freehold_testkit::driver::backend::Mutant;
+use freehold_testkit::driver::random::{number, run, runner, sequence};
 use freehold_kernel::{Guard, Time};
 use freehold_store::Clock;
 use proptest::test_runner::{TestCaseError, TestError};
 
 /// Runs sequences until a check fails; the shrunk failure and how many operations it has left.
 fn find(without: &[Guard], only: &'static str) -> Option<(String, usize)> {
-    let clean = |ops: &[driver::op::Op]| {
+    let clean = |ops: &[freehold_testkit::driver::op::Op]| {
         let mutant = Mutant::new(Clock::manual(Time(1_000_000)), without);
         let mut driver = Driver::new(mutant)?;
         driver.only = Some(only);

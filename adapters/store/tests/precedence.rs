@@ -3,14 +3,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod driver;
-
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use driver::Driver;
-use driver::random::{memory, number, run, runner, sequence};
+use freehold_testkit::driver::Driver;
+use freehold_testkit::driver::random::{memory, number, run, runner, sequence};
 use freehold_kernel::{Guard, GuardSet, Output, decide_with};
 use proptest::test_runner::TestCaseError;
 
@@ -33,7 +31,7 @@ type Orders = BTreeMap<&'static str, BTreeSet<(Guard, Guard)>>;
 fn observed() -> Orders {
     let orders: Rc<RefCell<Orders>> = Rc::default();
     let result = runner(number("FREEHOLD_CASES", 128)).run(&sequence(), |ops| {
-        let failed = |f: driver::Failure| TestCaseError::fail(f.to_string());
+        let failed = |f: freehold_testkit::driver::Failure| TestCaseError::fail(f.to_string());
         let mut driver = Driver::new(memory()).map_err(failed)?;
         let orders = orders.clone();
         driver.watch = Some(Box::new(move |world, envelope| {

@@ -3,14 +3,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod driver;
-
-use driver::Driver;
+use freehold_testkit::driver::Driver;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use driver::op::{Op, PHYSICAL, WEIGHTS};
-use driver::random::{memory, number, run, runner, sequence, sequence_of};
+use freehold_testkit::driver::op::{Op, PHYSICAL, WEIGHTS};
+use freehold_testkit::driver::random::{memory, number, run, runner, sequence, sequence_of};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestCaseError;
 
@@ -18,7 +16,7 @@ fn check(strategy: impl Strategy<Value = Vec<Op>>) {
     let cases = number("FREEHOLD_CASES", 256);
     let seen = RefCell::new(BTreeMap::new());
     let result = runner(cases).run(&strategy, |ops| {
-        let failed = |f: driver::Failure| TestCaseError::fail(f.to_string());
+        let failed = |f: freehold_testkit::driver::Failure| TestCaseError::fail(f.to_string());
         let mut driver = Driver::new(memory()).map_err(failed)?;
         run(&mut driver, &ops).map_err(failed)?;
         for (key, n) in &driver.seen {

@@ -4,9 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod barriers;
-#[allow(clippy::wrong_self_convention)]
-#[path = "../../../store/tests/driver/mod.rs"]
-mod driver;
+mod contract;
 mod field_cases;
 mod following;
 mod host;
@@ -16,14 +14,12 @@ mod opening;
 mod pooler;
 mod proxy;
 mod races;
-mod random;
 mod refusing;
 mod requests;
 mod schema;
-#[path = "../../../sqlite/tests/sqlite/story.rs"]
-mod story;
 mod tls;
 mod trips;
-mod twin;
 mod within;
 mod work;
+
+use freehold_testkit::driver;

@@ -67,6 +67,11 @@ impl Proxy {
         *self.shared.fate.lock().unwrap() = Some((before, fate));
     }
 
+    /// Takes a planned fate back. True if it came to pass.
+    pub(crate) fn forget(&self) -> bool {
+        self.shared.fate.lock().unwrap().take().is_none()
+    }
+
     /// Holds the request that comes after `before` others.
     pub(crate) fn hold(&self, before: u64) -> Held {
         let (arrived, arrives) = oneshot::channel();

@@ -84,6 +84,9 @@ fn no_command_of_random_sequences_takes_more_than_two_round_trips() {
             driver.run(op).unwrap_or_else(|failure| panic!("{failure}"));
         }
         most = driver.backend.most;
+        // Nobody changed a row behind its back, so nothing was decided twice.
+        let metrics = driver.backend.inner.store.metrics();
+        assert_eq!((metrics.decided_again, metrics.undone_by_server), (0, 0), "{metrics:?}");
     }
     for (command, trips) in &most {
         println!("{trips} {command}");

@@ -43,6 +43,19 @@ impl Place {
         Sqlite::open(&self.path(), options).unwrap()
     }
 
+    /// What a crash now would leave: a copy of the files as they are on disk, log included.
+    pub(crate) fn as_a_crash_leaves_it(&self) -> Place {
+        let place = Place { clock: self.clock.clone(), ..Place::new() };
+        for suffix in ["", "-wal"] {
+            let name = format!("store.db{suffix}");
+            let from = self.folder.path().join(&name);
+            if from.exists() {
+                std::fs::copy(from, place.folder.path().join(&name)).unwrap();
+            }
+        }
+        place
+    }
+
     /// Another user of the file, without Freehold.
     pub(crate) fn beside(&self) -> Connection {
         Connection::open(self.path()).unwrap()

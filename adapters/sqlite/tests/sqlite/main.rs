@@ -3,18 +3,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod contract;
 mod crash;
-#[allow(clippy::wrong_self_convention)]
-#[path = "../../../store/tests/driver/mod.rs"]
-mod driver;
 mod field_cases;
 mod host;
 mod opening;
-mod random;
 mod reading;
 mod requests;
 mod rights;
 mod schema;
-mod story;
-mod twin;
 mod within;
+

@@ -29,6 +29,27 @@ impl Answer {
     }
 }
 
+impl From<Outcome> for Answer {
+    fn from(outcome: Outcome) -> Answer {
+        match outcome {
+            Outcome::Accepted(accepted) => Answer {
+                verdict: Ok(accepted.reply),
+                replayed: accepted.replayed,
+                warrant: accepted.warrant,
+                events: accepted.events,
+                effects: accepted.effects,
+            },
+            Outcome::Refused(refused) => Answer {
+                verdict: Err(refused.refusal),
+                replayed: refused.replayed,
+                warrant: None,
+                events: Vec::new(),
+                effects: Vec::new(),
+            },
+        }
+    }
+}
+
 /// Something that takes commands.
 pub trait Backend {
     /// Decides and stores.
@@ -64,22 +85,7 @@ impl<S: Store> Backend for OnStore<S> {
             names: Names::new(),
             contents: freehold_store::submission::Contents::new(),
         };
-        match pollster::block_on(self.store.submit(&submission)).expect("the store works") {
-            Outcome::Accepted(accepted) => Answer {
-                verdict: Ok(accepted.reply),
-                replayed: accepted.replayed,
-                warrant: accepted.warrant,
-                events: accepted.events,
-                effects: accepted.effects,
-            },
-            Outcome::Refused(refused) => Answer {
-                verdict: Err(refused.refusal),
-                replayed: refused.replayed,
-                warrant: None,
-                events: Vec::new(),
-                effects: Vec::new(),
-            },
-        }
+        pollster::block_on(self.store.submit(&submission)).expect("the store works").into()
     }
 
     fn world(&mut self) -> View {

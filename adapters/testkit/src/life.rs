@@ -1,89 +1,23 @@
-//! One task's life with a host's own names and texts, on both stores, compared at every step.
+//! One task's life with a host's own names and texts, compared at every step: a worktree is made,
+//! sessions talk, one is deleted, the task is archived, cleaned up, unarchived and deleted.
 
 use freehold_kernel::*;
-use freehold_store::Composer;
 
-use crate::host::say;
+use crate::rig::Rig;
+use crate::speech::{id, mutate, own, reserve, snapshot, text};
 use crate::twin::Twin;
 
-impl Twin {
-    /// What must be accepted, with equal rows afterwards.
-    fn says(&mut self, command: impl FnOnce(&mut Composer, &View) -> Command) -> Reply {
-        let rows = self.everything();
-        let submission = say(|c| {
-            c.know(&rows.names);
-            command(c, &rows.view)
-        });
-        let outcome = self.submit(&submission).accepted();
-        self.compare().unwrap_or_else(|what| panic!("{what}"));
-        outcome.unwrap_or_else(|refused| panic!("{refused}")).reply
-    }
-
-    /// What must be refused.
-    fn refuses(&mut self, guard: Guard, command: impl FnOnce(&mut Composer) -> Command) {
-        let outcome = self.submit(&say(command)).accepted();
-        self.compare().unwrap_or_else(|what| panic!("{what}"));
-        assert_eq!(outcome.unwrap_err().refusal.guard, guard);
-    }
-}
-
-/// An id from a host's string.
-fn id<I: Id>(c: &mut Composer, text: &str) -> I {
-    c.id(text).unwrap()
-}
-
-/// Something that is named by a text.
-fn text<I: Id>(c: &mut Composer, text: &str) -> I {
-    c.text(text).unwrap()
-}
-
-/// Freehold's own ids are UUIDs.
-const fn own(n: u128) -> u128 {
-    0x018f_0000_0000_7000_8000_0000_0000_0000 + n
-}
+/// The process that does it all.
+const OWNER: &str = "process 1";
 
 fn evidence(found: Found) -> Evidence {
     Evidence { found, unsaved: Unsaved::UNTRACKED, obstacle: Reason::None, head: None }
 }
 
-fn reserve(c: &mut Composer, operation: &str, job: u128, trigger: Trigger) -> Command {
-    Command::Operation(OperationCommand::Reserve {
-        operation: id(c, operation),
-        job: JobId(own(job)),
-        task: id(c, "board/7"),
-        trigger,
-        environment: None,
-        cascade_root: None,
-        policy: UnsavedPolicy::Salvage,
-        branch_policy: BranchPolicy::Keep,
-        consent: Unsaved::NONE,
-        unsaved: Unsaved::NONE,
-        refuse_busy: false,
-        instance: id(c, "process 1"),
-        content: ContentHash(own(900)),
-    })
-}
-
-fn snapshot(c: &mut Composer, operation: &str) -> Command {
-    Command::Operation(OperationCommand::Snapshot {
-        operation: id(c, operation),
-        scope: Scope::Task,
-        instance: id(c, "process 1"),
-    })
-}
-
-fn mutate(c: &mut Composer, operation: &str) -> Command {
-    Command::Operation(OperationCommand::Mutate {
-        operation: id(c, operation),
-        scope: Scope::Task,
-        instance: id(c, "process 1"),
-    })
-}
-
-fn begin_the_world(twin: &mut Twin) {
+fn begin_the_world<R: Rig>(twin: &mut Twin<R>) {
     twin.says(|c, _| {
         Command::System(SystemCommand::RegisterInstance {
-            instance: id(c, "process 1"),
+            instance: id(c, OWNER),
             host: id(c, "laptop"),
         })
     });
@@ -121,7 +55,7 @@ fn begin_the_world(twin: &mut Twin) {
     });
 }
 
-fn make_a_worktree(twin: &mut Twin) {
+fn make_a_worktree<R: Rig>(twin: &mut Twin<R>) {
     twin.says(|c, _| {
         Command::Attempt(AttemptCommand::Begin {
             attempt: AttemptId(own(1)),
@@ -136,7 +70,7 @@ fn make_a_worktree(twin: &mut Twin) {
             worktree: text(c, "stamp 1"),
             branch_existed: false,
             start_commit: text(c, "abc123"),
-            instance: id(c, "process 1"),
+            instance: id(c, OWNER),
         })
     });
     let (attempt, token) = (AttemptId(own(1)), Token(own(2)));
@@ -144,7 +78,7 @@ fn make_a_worktree(twin: &mut Twin) {
     twin.says(|_, _| Command::Attempt(AttemptCommand::Persist { attempt, token }));
 }
 
-fn work_in_sessions(twin: &mut Twin) {
+fn work_in_sessions<R: Rig>(twin: &mut Twin<R>) {
     for session in ["s1", "s2"] {
         twin.says(|c, _| {
             Command::Session(SessionCommand::Create {
@@ -167,7 +101,7 @@ fn work_in_sessions(twin: &mut Twin) {
                 turn: TurnId(own(10 + n)),
                 runtime: RuntimeId(own(20 + n)),
                 runtime_kind: RuntimeKind::Local,
-                instance: id(c, "process 1"),
+                instance: id(c, OWNER),
             })
         });
         assert_eq!(said, reply);
@@ -191,7 +125,7 @@ fn work_in_sessions(twin: &mut Twin) {
     }
 }
 
-fn delete_a_session(twin: &mut Twin) {
+fn delete_a_session<R: Rig>(twin: &mut Twin<R>) {
     twin.says(|c, _| {
         Command::Session(SessionCommand::BeginClose {
             session: id(c, "s1"),
@@ -215,8 +149,8 @@ fn delete_a_session(twin: &mut Twin) {
     });
 }
 
-fn archive(twin: &mut Twin) {
-    twin.says(|c, _| reserve(c, "archive it", 40, Trigger::Archive));
+fn archive<R: Rig>(twin: &mut Twin<R>) {
+    twin.says(|c, _| reserve(c, "archive it", "board/7", 40, Trigger::Archive, OWNER));
     twin.refuses(Guard::TaskUnbarred, |c| {
         Command::Session(SessionCommand::Create {
             session: id(c, "s3"),
@@ -226,24 +160,24 @@ fn archive(twin: &mut Twin) {
             parent: None,
         })
     });
-    twin.says(|c, _| snapshot(c, "archive it"));
-    twin.says(|c, _| mutate(c, "archive it"));
+    twin.says(|c, _| snapshot(c, "archive it", OWNER));
+    twin.says(|c, _| mutate(c, "archive it", OWNER));
 }
 
 fn waiting(view: &View) -> Resource {
     let waits =
         |r: &&Resource| r.kind == ResourceKind::Worktree && r.result == ResourceResult::Waiting;
-    *view.resources.iter().find(waits).unwrap()
+    *view.resources.iter().find(waits).expect("a worktree waits")
 }
 
 /// Claims the part of the job that has resources in the root, removes the worktree, finishes.
-fn remove_the_worktree(twin: &mut Twin, n: u128) {
+fn remove_the_worktree<R: Rig>(twin: &mut Twin<R>, n: u128) {
     let token = Token(own(n));
     let mut part = None;
     twin.says(|c, view| {
         let job_root = waiting(view).job_root_id;
         part = Some(job_root);
-        Command::Cleanup(CleanupCommand::Claim { job_root, token, instance: id(c, "process 1") })
+        Command::Cleanup(CleanupCommand::Claim { job_root, token, instance: id(c, OWNER) })
     });
     let removal = RemovalId(own(n + 1));
     let (removal_token, seen) = (Token(own(n + 2)), evidence(Found::Here));
@@ -281,11 +215,12 @@ fn remove_the_worktree(twin: &mut Twin, n: u128) {
             })
         });
     }
-    twin.says(|_, _| Command::Cleanup(CleanupCommand::Finish { job_root: part.unwrap(), token }));
+    let job_root = part.expect("it was claimed");
+    twin.says(|_, _| Command::Cleanup(CleanupCommand::Finish { job_root, token }));
 }
 
 /// Claims what else is due and settles it; a part without resources is finished.
-fn settle_the_rest(twin: &mut Twin, mut n: u128) {
+fn settle_the_rest<R: Rig>(twin: &mut Twin<R>, mut n: u128) {
     loop {
         let view = twin.everything().view;
         let Some(part) = view.job_roots.iter().find(|r| r.state == JobState::Pending) else {
@@ -294,7 +229,7 @@ fn settle_the_rest(twin: &mut Twin, mut n: u128) {
         let (job_root, token) = (part.id, Token(own(n)));
         n += 1;
         twin.says(|c, _| {
-            let instance = id(c, "process 1");
+            let instance = id(c, OWNER);
             Command::Cleanup(CleanupCommand::Claim { job_root, token, instance })
         });
         for resource in view.resources.iter().filter(|r| r.job_root_id == job_root) {
@@ -310,18 +245,15 @@ fn settle_the_rest(twin: &mut Twin, mut n: u128) {
     }
 }
 
-#[test]
-fn a_tasks_life_is_the_same_on_both_stores() {
-    let mut twin = Twin::new();
-    begin_the_world(&mut twin);
-    make_a_worktree(&mut twin);
-    work_in_sessions(&mut twin);
-    delete_a_session(&mut twin);
-    archive(&mut twin);
-    twin.crash();
-    remove_the_worktree(&mut twin, 50);
-    twin.reopen();
-    settle_the_rest(&mut twin, 80);
+/// All of it, from the first process to the deletion. About fifty commands, three of them refused.
+pub(crate) fn a_tasks_life<R: Rig>(twin: &mut Twin<R>) {
+    begin_the_world(twin);
+    make_a_worktree(twin);
+    work_in_sessions(twin);
+    delete_a_session(twin);
+    archive(twin);
+    remove_the_worktree(twin, 50);
+    settle_the_rest(twin, 80);
     let rows = twin.everything();
     assert!(
         rows.view.jobs.iter().all(|job| job.state == JobState::Succeeded),
@@ -334,9 +266,9 @@ fn a_tasks_life_is_the_same_on_both_stores() {
         let task = id(c, "board/7");
         Command::Operation(OperationCommand::Unarchive { task, cascade: false })
     });
-    twin.says(|c, _| reserve(c, "delete it", 60, Trigger::Delete));
-    twin.says(|c, _| snapshot(c, "delete it"));
-    twin.says(|c, _| mutate(c, "delete it"));
+    twin.says(|c, _| reserve(c, "delete it", "board/7", 60, Trigger::Delete, OWNER));
+    twin.says(|c, _| snapshot(c, "delete it", OWNER));
+    twin.says(|c, _| mutate(c, "delete it", OWNER));
     twin.refuses(Guard::TaskNotDeleted, |c| {
         Command::Operation(OperationCommand::Unarchive { task: id(c, "board/7"), cascade: false })
     });

@@ -7,35 +7,65 @@ use super::{Driver, Ran};
 /// What is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// A session is created.
     CreateSession,
+    /// A message to a session.
     Submit,
+    /// A turn ends.
     EndTurn,
+    /// A turn goes on, or its input is taken back.
     Turn,
+    /// A session begins to close.
     BeginClose,
+    /// A closing is committed or given up.
     EndClose,
+    /// A session is starred, linked, active.
     Session,
+    /// A session is unarchived.
     Reopen,
+    /// A task is created or moved.
     CreateTask,
+    /// An environment is created or transferred.
     Environment,
+    /// A barrier is reserved.
     Reserve,
+    /// A whole operation.
     Operate,
+    /// An operation goes on, or is aborted.
     Continue,
+    /// A task is unarchived.
     Unarchive,
+    /// A workspace is created or deleted.
     Workspace,
+    /// A making is recorded.
     BeginAttempt,
+    /// A maker makes its worktree.
     Make,
+    /// A maker goes on, gives up, or is recovered.
     Attempt,
+    /// A whole making.
     Worktree,
+    /// Due work is claimed.
     Claim,
+    /// A claim is worked on.
     Work,
+    /// A removal goes on.
     Remove,
+    /// A job is retried or cancelled.
     Job,
+    /// Settings, roots, salvage.
     Operator,
+    /// What lapsed is recovered.
     Recover,
+    /// Time passes.
     Time,
+    /// A process dies.
     Crash,
+    /// Somebody changes files.
     Dirty,
+    /// A command is sent again.
     Again,
+    /// The store is closed and opened.
     Reopened,
 }
 

@@ -12,17 +12,22 @@ use super::backend::Answer;
 /// A session as one remembers it.
 #[derive(Clone, Debug)]
 pub struct Talk {
+    /// Its task.
     pub task: TaskId,
     /// By a task's operation, or by a person (none).
     pub archived: Option<Option<OperationId>>,
+    /// Under way: which, with whose token, until when.
     pub closing: Option<(ClosingKind, Token, Time)>,
+    /// Whether it is starred.
     pub starred: bool,
 }
 
 /// A task as one remembers it.
 #[derive(Clone, Debug)]
 pub struct Work {
+    /// Its workspace.
     pub workspace: WorkspaceId,
+    /// By which operation it is archived.
     pub archived_by: Option<OperationId>,
 }
 
@@ -31,16 +36,23 @@ pub struct Work {
 pub struct Oracle {
     /// The list itself.
     pub accepted: Vec<Envelope>,
+    /// The sessions.
     pub talks: BTreeMap<SessionId, Talk>,
+    /// The tasks.
     pub tasks: BTreeMap<TaskId, Work>,
+    /// The workspaces, with the operation that deletes them.
     pub workspaces: BTreeMap<WorkspaceId, Option<OperationId>>,
+    /// Every id that was ever given.
     pub used: BTreeSet<(IdentityKind, u128)>,
+    /// Barriers that stand.
     pub barriers: BTreeMap<TaskId, (OperationId, JobId, Trigger)>,
     /// Turns under way, with their session; `true` when parked in the background.
     pub turns: BTreeMap<TurnId, (SessionId, bool)>,
     /// Terminal events per turn.
     pub terminal: BTreeMap<TurnId, u32>,
+    /// Runtimes with their session; `true` while they live.
     pub runtimes: BTreeMap<RuntimeId, (SessionId, bool)>,
+    /// Every input.
     pub inputs: BTreeSet<InputId>,
 }
 

@@ -1,0 +1,104 @@
+//! The PostgreSQL store keeps the contract of stores, on a real server.
+
+use freehold_postgres::{Options, PostgresStore};
+use freehold_store::Clock;
+use freehold_testkit::{Can, Fault, Rig, store_contract};
+
+use crate::host::{Beside, Place, connect};
+use crate::proxy::{Fate, Proxy};
+
+/// A schema, reached through a proxy that can cut one request.
+struct PostgresRig {
+    place: Place,
+    proxy: Proxy,
+    beside: Beside,
+}
+
+impl Rig for PostgresRig {
+    type Store = PostgresStore;
+
+    fn fresh() -> Self {
+        let (place, proxy) = (Place::new(), Proxy::start());
+        let beside = place.beside();
+        PostgresRig { place, proxy, beside }
+    }
+
+    fn clock(&self) -> Clock {
+        self.place.clock.clone()
+    }
+
+    /// Without notifications, so that the requests of a command are its own.
+    fn open(&self) -> PostgresStore {
+        let mut config = self.proxy.config();
+        config.application_name(&self.place.schema);
+        let options = Options { connections: 2, notify: false, ..self.place.options() };
+        connect(config, options).unwrap()
+    }
+
+    fn can_reopen() -> Can {
+        Can::Yes
+    }
+
+    fn can_crash() -> Can {
+        Can::Yes
+    }
+
+    fn can_share() -> Can {
+        Can::Yes
+    }
+
+    fn can_fail() -> Can {
+        Can::Yes
+    }
+
+    /// The server ends every connection in the middle of whatever it does.
+    fn crash(&mut self, stores: Vec<PostgresStore>) {
+        let kill = format!(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+             WHERE application_name = '{}' AND pid <> pg_backend_pid()",
+            self.place.schema
+        );
+        // Our own look at the place has its name, too.
+        crate::host::server().sql(crate::host::DATABASE, &kill);
+        self.beside = self.place.beside();
+        drop(stores);
+    }
+
+    fn fail_at(&self, n: u64, fault: Fault) -> bool {
+        let fate = match fault {
+            Fault::Before => Fate::CutBefore,
+            Fault::After => Fate::CutAfter,
+            // A commit is a request like the others.
+            Fault::AtCommit => return false,
+        };
+        self.proxy.plan(n, fate);
+        true
+    }
+
+    fn disarm(&self) -> bool {
+        self.proxy.forget()
+    }
+
+    /// No session of this place is in a transaction, and none holds a lock.
+    fn at_rest(&self) {
+        self.beside.until(
+            &format!(
+                "SELECT count(*) FROM pg_stat_activity a WHERE a.application_name = '{0}' \
+                 AND a.pid <> pg_backend_pid() AND (a.state <> 'idle' OR EXISTS \
+                 (SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.locktype <> 'virtualxid'))",
+                self.place.schema
+            ),
+            0,
+        );
+    }
+}
+
+impl Drop for PostgresRig {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.beside.run(&format!("DROP SCHEMA IF EXISTS \"{}\" CASCADE", self.place.schema));
+        }
+    }
+}
+
+store_contract!(PostgresRig);

@@ -1,0 +1,52 @@
+//! The rig of the in-memory store.
+
+use std::sync::Arc;
+
+use freehold_kernel::Time;
+use freehold_store::Clock;
+use freehold_store::memory::Memory;
+
+use crate::rig::{Can, Rig};
+
+/// A store in memory; its connections share it. What ends with the process is not offered.
+#[derive(Debug)]
+pub struct MemoryRig {
+    store: Arc<Memory>,
+}
+
+impl Rig for MemoryRig {
+    type Store = Arc<Memory>;
+
+    fn fresh() -> Self {
+        let clock = Clock::manual(Time(1_000_000_000_000));
+        MemoryRig { store: Arc::new(Memory::new("memory", clock)) }
+    }
+
+    fn clock(&self) -> Clock {
+        self.store.clock().clone()
+    }
+
+    fn open(&self) -> Self::Store {
+        Arc::clone(&self.store)
+    }
+
+    fn can_reopen() -> Can {
+        Can::No("what is in memory ends with the store")
+    }
+
+    fn can_crash() -> Can {
+        Can::No("a crash leaves nothing")
+    }
+
+    fn can_share() -> Can {
+        Can::Yes
+    }
+
+    fn can_fail() -> Can {
+        Can::No("there is no step that could fail")
+    }
+
+    fn rows() -> usize {
+        600
+    }
+}
