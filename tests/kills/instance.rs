@@ -8,6 +8,7 @@ use freehold_git::GitWorkspaces;
 use freehold_kernel::*;
 use freehold_store::{
     Clock, Host, HostError, NoRuntimes, OnThisThread, Operation, Read, Stands, StoreError, Wanted,
+    Workspaces,
 };
 
 use crate::draw::Draw;
@@ -34,7 +35,13 @@ fn kills_the_instance() {
     let mut draw = Draw::new(&seeds);
     let mut number = 0;
     loop {
-        let host = start(&place);
+        // Every call to the disk is said before and after it, so that a fault comes at each.
+        let host = start(&place, || {
+            Hooked::new(patient_git(), |_, call| {
+                say(&format!("at: {call}"));
+                Act::Go
+            })
+        });
         let mut instance = Instance {
             host,
             folder: &folder,
@@ -49,14 +56,17 @@ fn kills_the_instance() {
     }
 }
 
+/// A path that another holds is tried again by a later tick.
+pub(crate) fn patient_git() -> GitWorkspaces {
+    GitWorkspaces::new().with_lock_wait(Duration::from_millis(200))
+}
+
 /// An instance on the store, once that can be reached.
-pub(crate) fn start(place: &StorePlace) -> TestHost {
+pub(crate) fn start<W: Workspaces>(place: &StorePlace, workspaces: impl Fn() -> W) -> AnyHost<W> {
     let began = Instant::now();
     loop {
         let started = place.try_open(&Clock::System).map_err(HostError::from).and_then(|store| {
-            // A path that another holds is tried again by a later tick.
-            let git = GitWorkspaces::new().with_lock_wait(Duration::from_millis(200));
-            Host::start(store, git, OnThisThread, Box::new(NoRuntimes), "test-machine")
+            Host::start(store, workspaces(), OnThisThread, Box::new(NoRuntimes), "test-machine")
         });
         match started {
             Ok(host) => return host,
@@ -71,7 +81,7 @@ pub(crate) fn start(place: &StorePlace) -> TestHost {
 }
 
 struct Instance<'a> {
-    host: TestHost,
+    host: AnyHost<Hooked<'static>>,
     folder: &'a Path,
     root: &'a str,
     draw: &'a mut Draw,
@@ -99,9 +109,9 @@ impl Instance<'_> {
                 ("no store".to_owned(), false)
             }
             // A defect, damage, a store that is none: never, whatever is killed.
-            Err(error) => (format!("broken {what}: {error}"), true),
+            Err(error) => (format!("broken: {error}"), true),
         };
-        say(&word);
+        say(&format!("{word}: {what}"));
         there
     }
 
@@ -165,6 +175,7 @@ impl Instance<'_> {
         };
         let folder = self.folder;
         let made = self.host.make_worktree_between(&ann(), &wanted, &mut |at| {
+            say(&format!("at: {at}"));
             if at == "materialised" {
                 // From here on the branch may stay whatever becomes of its row.
                 note(folder, &["branch", &branch]);

@@ -9,8 +9,8 @@ use freehold_kernel::*;
 use freehold_store::names::id_of;
 use freehold_store::{HostError, Read, Rows};
 
-use crate::instance::start;
-use crate::storm::Arena;
+use crate::instance::{patient_git, start};
+use crate::storm::{Arena, Seen};
 use crate::support::*;
 
 /// How long recovery may take: leases of two seconds, and a git that nobody waits for any more.
@@ -24,7 +24,7 @@ fn everything(host: &TestHost) -> Rows {
 /// Looks at what the killed ones left, and ticks until nothing is left to do. How long that took.
 pub(crate) fn come_to_rest(arena: &Arena) -> Duration {
     let began = Instant::now();
-    let mut host = start(&arena.ground.store);
+    let mut host = start(&arena.ground.store, patient_git);
     // What was cut off in the middle is a reachable world: its rows keep what they promise.
     holds(check_state(&everything(&host).view, &Disk::default()));
     let mut troubles = Vec::new();
@@ -33,7 +33,7 @@ pub(crate) fn come_to_rest(arena: &Arena) -> Duration {
             Ok(ticked) => troubles = ticked.troubles,
             // Connections of the pool may still be those to a server that was killed.
             Err(HostError::Store(error)) if error.may_pass_later() => {
-                host = start(&arena.ground.store);
+                host = start(&arena.ground.store, patient_git);
             }
             Err(error) => panic!("recovery fails: {error}"),
         }
@@ -56,10 +56,10 @@ fn holds(checked: Result<(), (&'static properties::Property, properties::Witness
     }
 }
 
-/// Rows, disk, git and markers.
-pub(crate) fn judge(arena: &Arena) {
+/// Rows, disk, git and markers. Returns how much of each was looked at.
+pub(crate) fn judge(arena: &Arena) -> Seen {
     let ground = &arena.ground;
-    let host = start(&ground.store);
+    let host = start(&ground.store, patient_git);
     let rows = everything(&host);
     let failed: Vec<_> =
         rows.view.jobs.iter().filter(|j| j.state == JobState::Failed).map(|j| j.id).collect();
@@ -80,6 +80,19 @@ pub(crate) fn judge(arena: &Arena) {
     let disk = disk(&rows, &ledger, &homes, &kept);
     holds(check_state(&rows.view, &disk));
     holds(check_goals(&rows.view));
+    let mut found = Seen::default();
+    let view = &rows.view;
+    let adopted = |state| view.attempts.iter().filter(|a| a.state == state).count();
+    let cancelled = view.jobs.iter().filter(|j| j.state == JobState::Cancelled).count();
+    let gone = disk.worktrees.iter().filter(|w| w.place == Place::Gone).count();
+    found.put("markers", ledger.markers.len());
+    found.put("markers in salvage", ledger.markers.iter().filter(|m| kept.contains(&m.1)).count());
+    found.put("worktrees there", homes.len());
+    found.put("worktrees removed", gone);
+    found.put("attempts undone", adopted(AttemptState::Compensated));
+    found.put("jobs", view.jobs.len());
+    found.put("jobs cancelled", cancelled);
+    found
 }
 
 /// What the instances wrote down of what they had put on the disk.

@@ -73,16 +73,29 @@ pub(crate) struct Seen(BTreeMap<String, usize>);
 
 impl Seen {
     fn count(&mut self, what: &str) {
-        *self.0.entry(what.to_owned()).or_default() += 1;
+        self.put(what, 1);
+    }
+
+    pub(crate) fn put(&mut self, what: &str, n: usize) {
+        *self.0.entry(what.to_owned()).or_default() += n;
     }
 
     pub(crate) fn of(&self, what: &str) -> usize {
         self.0.get(what).copied().unwrap_or(0)
     }
 
+    /// What was said of each kind of request: "done: archive" and the others count as "done".
+    pub(crate) fn short(&self) -> Seen {
+        let mut short = Seen::default();
+        for (what, n) in &self.0 {
+            short.put(what.split(": ").next().unwrap(), *n);
+        }
+        short
+    }
+
     pub(crate) fn add(&mut self, other: &Seen) {
         for (what, n) in &other.0 {
-            *self.0.entry(what.clone()).or_default() += n;
+            self.put(what, *n);
         }
     }
 }
@@ -167,7 +180,9 @@ pub(crate) fn round(arena: &Arena, server: Option<&Server>, seed: u64, round: u6
     at_work.resize_with(if server.is_some() { 3 } else { 1 }, &mut fresh);
     let faults = 3 + draw.below(4);
     for _ in 0..faults {
-        wait_for(&words, 1 + draw.below(8 * at_work.len()), &mut seen);
+        wait_for(&words, 1 + draw.below(40 * at_work.len()), &mut seen);
+        // A drawn moment of what is being done now; nothing is waited for.
+        std::thread::sleep(Duration::from_millis(draw.below(40).try_into().unwrap()));
         let victim = draw.below(at_work.len());
         let kind = draw.below(if server.is_some() { 12 } else { 1 });
         match (kind, server) {
@@ -183,7 +198,7 @@ pub(crate) fn round(arena: &Arena, server: Option<&Server>, seed: u64, round: u6
             (11, Some(_)) => {
                 // The others go on past its leases, and it goes on past them.
                 at_work[victim].signal("-STOP");
-                wait_for(&words, 2 + draw.below(12), &mut seen);
+                wait_for(&words, 2 + draw.below(60), &mut seen);
                 at_work[victim].signal("-CONT");
                 seen.count("stopped and gone on");
             }
@@ -194,7 +209,8 @@ pub(crate) fn round(arena: &Arena, server: Option<&Server>, seed: u64, round: u6
             }
         }
     }
-    wait_for(&words, 1 + draw.below(4), &mut seen);
+    wait_for(&words, 1 + draw.below(20), &mut seen);
+    std::thread::sleep(Duration::from_millis(draw.below(40).try_into().unwrap()));
     for process in at_work {
         drop(process);
         seen.count("kill -9");

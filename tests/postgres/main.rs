@@ -1,6 +1,7 @@
 //! Every scenario on PostgreSQL, on a real server of this binary's own: the same files that run on
 //! SQLite as binaries of their own. What is called an instance there has its own connections here.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::duplicate_mod, reason = "each scenario file brings the support that it uses")]
 
 #[path = "../x01_sessions.rs"]

@@ -20,7 +20,7 @@ pub use stores::*;
 use freehold_git::GitWorkspaces;
 use freehold_kernel::*;
 use freehold_store::{
-    Clock, Host, HostError, Made, NoRuntimes, OnThisThread, Read, Rows, Wanted, Who,
+    Clock, Host, HostError, Made, NoRuntimes, OnThisThread, Read, Rows, Wanted, Who, Workspaces,
 };
 
 pub type TestHost = Host<AnyStore, GitWorkspaces, OnThisThread>;
@@ -146,7 +146,11 @@ pub fn task(host: &TestHost, id: &str) -> Result<(), HostError> {
 }
 
 /// A task in the workspace `w`.
-pub fn child_task(host: &TestHost, id: &str, parent: Option<&str>) -> Result<(), HostError> {
+pub fn child_task<W: Workspaces>(
+    host: &AnyHost<W>,
+    id: &str,
+    parent: Option<&str>,
+) -> Result<(), HostError> {
     host.ask(&ann(), None, |c| {
         Ok(Command::Task(TaskCommand::Create {
             task: c.id(id)?,
@@ -159,7 +163,11 @@ pub fn child_task(host: &TestHost, id: &str, parent: Option<&str>) -> Result<(),
     .map(|_| ())
 }
 
-pub fn environment(host: &TestHost, id: &str, task: &str) -> Result<(), HostError> {
+pub fn environment<W: Workspaces>(
+    host: &AnyHost<W>,
+    id: &str,
+    task: &str,
+) -> Result<(), HostError> {
     host.ask(&ann(), None, |c| {
         Ok(Command::Task(TaskCommand::CreateEnvironment {
             environment: c.id(id)?,
@@ -172,8 +180,8 @@ pub fn environment(host: &TestHost, id: &str, task: &str) -> Result<(), HostErro
 }
 
 /// A session; with an environment of another task it borrows.
-pub fn session(
-    host: &TestHost,
+pub fn session<W: Workspaces>(
+    host: &AnyHost<W>,
     id: &str,
     task: &str,
     environment: Option<&str>,
@@ -247,7 +255,7 @@ pub fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// Every row of these tables.
-pub fn rows(host: &TestHost, tables: &[TableId]) -> Rows {
+pub fn rows<W: Workspaces>(host: &AnyHost<W>, tables: &[TableId]) -> Rows {
     let reads: Vec<Read> = tables.iter().map(|t| Read::all(*t)).collect();
     host.read(&reads).unwrap()
 }

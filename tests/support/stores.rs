@@ -60,7 +60,7 @@ impl StorePlace {
         match self {
             StorePlace::Sqlite(file) => {
                 let options = freehold_sqlite::Options { clock, ..Default::default() };
-                Sqlite::open(file, options).map(AnyStore::Sqlite)
+                Sqlite::open(file, options).map(|store| AnyStore::Sqlite(Box::new(store)))
             }
             StorePlace::Postgres { url, schema } => {
                 let options = freehold_postgres::Options {
@@ -91,7 +91,7 @@ fn runtime() -> &'static Runtime {
 /// Either store.
 #[derive(Debug)]
 pub enum AnyStore {
-    Sqlite(Sqlite),
+    Sqlite(Box<Sqlite>),
     Postgres(PostgresStore),
 }
 
