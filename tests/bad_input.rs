@@ -796,7 +796,7 @@ fn the_worker_says_what_it_did() {
     let ground = Ground::new();
     {
         // On the machine's own clock and under its own name, as the program runs.
-        let store = Sqlite::open(&ground.store_path, Options::default()).unwrap();
+        let store = ground.store.open(&freehold_store::Clock::System);
         let host = freehold_store::Host::start(
             store,
             GitWorkspaces::new(),

@@ -101,3 +101,24 @@ fn every_scenario_and_every_case_test_is_in_the_table() {
         assert!(!case || listed.contains(&name), "{name} ({}) is not listed", path.display());
     }
 }
+
+/// `docs/engines.md`: each assumption names what shows it.
+#[test]
+fn every_assumption_of_an_engine_names_tests_that_exist() {
+    let text = std::fs::read_to_string(root().join("docs/engines.md")).unwrap();
+    let tests = tests();
+    let rows: Vec<&str> = text
+        .lines()
+        .filter(|l| l.starts_with("| ") && !l.starts_with("| ---") && !l.starts_with("| we assume"))
+        .collect();
+    assert!(rows.len() > 30, "the tables were not found: {} rows", rows.len());
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
+        assert_eq!(cells.len(), 3, "not three cells: {row}");
+        let shown = named(cells[2]);
+        assert!(!shown.is_empty(), "nothing shows it: {row}");
+        for name in shown {
+            assert!(tests.contains_key(&name), "there is no test {name}: {row}");
+        }
+    }
+}

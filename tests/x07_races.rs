@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use freehold_git::GitWorkspaces;
 use freehold_kernel::*;
-use freehold_sqlite::{Options, Sqlite};
 use freehold_store::{Clock, Host, HostError, Made, NoRuntimes, OnThisThread, Read, Wanted};
 use support::*;
 
@@ -318,8 +317,7 @@ fn x07_the_other_process() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let told = |name: &str| std::env::var(format!("FREEHOLD_X07_{name}")).unwrap();
     let clock = Clock::manual(Time(told("NOW").parse().unwrap()));
-    let options = Options { clock, ..Options::default() };
-    let store = Sqlite::open(Path::new(&told("STORE")), options).unwrap();
+    let store = StorePlace::told(&told("STORE")).open(&clock);
     let stop = told("STOP");
     let mut git = GitWorkspaces::new();
     if let Ok(program) = std::env::var("FREEHOLD_X07_GIT") {
@@ -380,12 +378,15 @@ struct Other {
 
 impl Other {
     fn start(arena: &Arena, role: &str, stop: &str, n: usize, git: Option<&Path>) -> Other {
+        // The test's name in this binary: without the crate's.
+        let path = concat!(module_path!(), "::x07_the_other_process");
+        let name = path.split_once("::").map_or(path, |(_, name)| name);
         let mut program = Program::new(std::env::current_exe().unwrap());
         program
-            .args(["x07_the_other_process", "--exact", "--nocapture", "--test-threads=1"])
+            .args([name, "--exact", "--nocapture", "--test-threads=1"])
             .env(ROLE, role)
             .env("FREEHOLD_X07_NOW", arena.ground.clock.now().0.to_string())
-            .env("FREEHOLD_X07_STORE", &arena.ground.store_path)
+            .env("FREEHOLD_X07_STORE", arena.ground.store.text())
             .env("FREEHOLD_X07_STOP", stop)
             .env("FREEHOLD_X07_ENVIRONMENT", format!("e{n}"))
             .env("FREEHOLD_X07_BRANCH", format!("b{n}"))

@@ -422,7 +422,9 @@ fn x50_borrowing_while_the_owners_barrier_is_prepared_is_refused() {
     task(&host, "u").unwrap();
     environment(&host, "own", "u").unwrap();
     session(&host, "linked", "u", None).unwrap();
-    let barrier = Steps::new(&host, "arch", Trigger::Archive, None);
+    // The owner's barrier is another instance's.
+    let other = ground.host();
+    let barrier = Steps::new(&other, "arch", Trigger::Archive, None);
     barrier.reserve("t").unwrap();
     let all = rows(&host, &[TableId::Jobs]);
     let job = uuid_text(all.view.jobs.iter().next().unwrap().id.0);
@@ -442,7 +444,7 @@ fn x50_borrowing_while_the_owners_barrier_is_prepared_is_refused() {
     assert_eq!(refused(borrowed), Guard::OwnerActive);
     assert_eq!(refused(link(&host, "linked", "e")), Guard::OwnerActive);
     // With the owner back, it is free.
-    host.unarchive_task(&ann(), "t", false).unwrap();
+    other.unarchive_task(&ann(), "t", false).unwrap();
     session(&host, "guest", "u", Some("e")).unwrap();
     link(&host, "linked", "e").unwrap();
 }
@@ -524,13 +526,15 @@ fn x50_a_session_reopened_while_its_owner_is_away_opens_without_an_environment()
         archive(&host, "u", "arch-u");
         host.unarchive_task(&ann(), "u", false).unwrap();
         archive(&host, "u", "arch-u2");
-        let barrier = Steps::new(&host, "arch", Trigger::Archive, None);
+        // The owner is another instance's.
+        let other = ground.host();
+        let barrier = Steps::new(&other, "arch", Trigger::Archive, None);
         match owner {
             Owner::Active => {}
             Owner::Barred => drop(barrier.reserve("t").unwrap()),
-            Owner::Archived => archive(&host, "t", "arch"),
+            Owner::Archived => archive(&other, "t", "arch"),
             Owner::Gone => {
-                host.delete_task(&ann(), "t", &Operation::new("del")).unwrap();
+                other.delete_task(&ann(), "t", &Operation::new("del")).unwrap();
             }
         }
         // Never refused for that reason, neither by the task nor by the session (W-23).

@@ -213,8 +213,9 @@ fn x12_a_deletion_that_is_refused_at_one_task_leaves_the_workspace_as_it_was() {
     let (_, made) = settled(&ground, &host);
     task(&host, "t2").unwrap();
     mark(&made.place.path);
+    let instance = ground.host();
     for barred in ["t", "t2"] {
-        let other = Steps::new(&host, barred, Trigger::Archive, None);
+        let other = Steps::new(&instance, barred, Trigger::Archive, None);
         other.reserve(barred).unwrap();
         let result = host.delete_workspace(&ann(), "w", &Operation::new("wd"));
         assert_eq!(refused(result), Guard::TaskUnbarred);
@@ -462,8 +463,9 @@ fn x17_a_failure_between_two_barriers_is_all_or_nothing() {
     let made = tree(&ground, &host, &TREE);
     let before: Vec<_> = made.iter().map(|m| contents(&m.place.path)).collect();
     let tasks_before: Vec<_> = TREE.map(|t| task_row(&host, t)).into_iter().collect();
+    let instance = ground.host();
     for barred in TREE {
-        let other = Steps::new(&host, barred, Trigger::Archive, None);
+        let other = Steps::new(&instance, barred, Trigger::Archive, None);
         other.reserve(barred).unwrap();
         for deletes in [false, true] {
             let operation = Operation::new("cas").with_cascade();
@@ -554,7 +556,11 @@ fn x17_reissuing_a_cascade_converges() {
         let host = ground.host();
         tree(&ground, &host, &["g"]);
         let operation = Operation::new("cas").with_cascade();
+        // Asked of two instances in turn.
+        let (second, calls) = (ground.host(), Cell::new(0));
         let call = || {
+            calls.set(calls.get() + 1);
+            let host = if calls.get() % 2 == 0 { &second } else { &host };
             if deletes {
                 host.delete_task(&ann(), "p", &operation)
             } else {
@@ -655,7 +661,7 @@ fn x19_deleted_while_its_archive_cleanup_is_pending() {
     let ground = Ground::new();
     let host = ground.host();
     let made = archived(&ground, &host);
-    host.delete_task(&ann(), "t", &Operation::new("del")).unwrap();
+    ground.host().delete_task(&ann(), "t", &Operation::new("del")).unwrap();
     assert!(is_marked(&made.place.path), "the deletion itself removes nothing");
     assert_eq!(job_states(&host, "arch"), [("t".to_owned(), JobState::Cancelled)]);
     settled_once(&ground, &host, "pending");
@@ -748,7 +754,8 @@ fn x19_while_the_delete_is_prepared_the_archive_gets_no_warrant() {
     let ground = Ground::new();
     let host = ground.host();
     let made = archived(&ground, &host);
-    let delete = Steps::new(&host, "del", Trigger::Delete, None);
+    let other = ground.host();
+    let delete = Steps::new(&other, "del", Trigger::Delete, None);
     delete.reserve("t").unwrap();
     delete.snapshot().unwrap();
     host.tick().unwrap();
@@ -756,7 +763,7 @@ fn x19_while_the_delete_is_prepared_the_archive_gets_no_warrant() {
     assert_eq!(results_of(&host, "arch"), [(ResourceResult::Waiting, Reason::Contested)]);
     assert_eq!(outcomes(&host), []);
     delete.abort().unwrap();
-    ground.pass(Span::seconds(70), &[&host]);
+    ground.pass(Span::seconds(70), &[&host, &other]);
     work(&host);
     assert_eq!(results_of(&host, "arch"), [(ResourceResult::Removed, Reason::None)]);
     // Then the delete finds nothing left, and makes no second removal.
@@ -775,7 +782,7 @@ fn x19_deleted_while_its_archive_cleanup_waits() {
     let worker = host_with_hook(&ground, RemovalStep::Salvaged, When::Before, fails);
     let _ = worker.tick().unwrap();
     assert_eq!(job_states(&host, "arch"), [("t".to_owned(), JobState::RetryWait)]);
-    host.delete_task(&ann(), "t", &Operation::new("del")).unwrap();
+    ground.host().delete_task(&ann(), "t", &Operation::new("del")).unwrap();
     settled_once(&ground, &host, "waiting");
 }
 
@@ -791,7 +798,7 @@ fn x19_deleted_after_its_archive_cleanup_failed() {
     work(&host);
     assert_eq!(job_states(&host, "arch"), [("t".to_owned(), JobState::Failed)]);
     std::fs::remove_dir_all(&nested).unwrap();
-    host.delete_task(&ann(), "t", &Operation::new("del")).unwrap();
+    ground.host().delete_task(&ann(), "t", &Operation::new("del")).unwrap();
     // A failed job of an earlier archive cannot be retried any more (T-12).
     let job = rows(&host, &[TableId::Jobs]);
     let job = job.view.jobs.iter().find(|j| j.trigger == Trigger::Archive).unwrap().id;

@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use freehold_git::GitWorkspaces;
 use freehold_kernel::*;
-use freehold_sqlite::{Options, Sqlite};
 use freehold_store::names::id_of;
 use freehold_store::store::JournalRow;
 use freehold_store::{
@@ -19,11 +18,11 @@ use freehold_store::{
     Store, StoreError, Submission,
 };
 use support::steps::{bob, dump, fresh, journal_length};
-use support::{Ground, ann, refused};
+use support::{AnyStore, Ground, ann, refused};
 
 /// A store on a line that is cut, once, after the commit and before its reply.
 struct Lossy {
-    inner: Sqlite,
+    inner: AnyStore,
     cut: AtomicBool,
     lost: Mutex<Option<Outcome>>,
 }
@@ -65,8 +64,7 @@ struct Caller {
 impl Caller {
     fn new() -> Caller {
         let ground = Ground::new();
-        let options = Options { clock: ground.clock.clone(), ..Options::default() };
-        let inner = Sqlite::open(&ground.store_path, options).unwrap();
+        let inner = ground.store.open(&ground.clock);
         let store = Lossy { inner, cut: AtomicBool::new(false), lost: Mutex::new(None) };
         let git = GitWorkspaces::new();
         let host =

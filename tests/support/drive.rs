@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 
 use freehold_git::{GitWorkspaces, PathLock};
 use freehold_kernel::*;
-use freehold_sqlite::{Options, Sqlite};
 use freehold_store::workspaces::{
     Inspection, Plan, Pulse, Restored, RootPlace, StepDone, WorkspaceError, Workspaces,
 };
@@ -17,10 +16,10 @@ use freehold_store::{
     Stands,
 };
 
-use super::{Ground, TestHost, ann, is_marked, rows};
+use super::{AnyStore, Ground, TestHost, ann, is_marked, rows};
 
 /// A host over any workspaces.
-pub type AnyHost<W> = Host<Sqlite, W, OnThisThread>;
+pub type AnyHost<W> = Host<AnyStore, W, OnThisThread>;
 
 impl Ground {
     /// Another instance, with these workspaces and runtimes.
@@ -29,8 +28,7 @@ impl Ground {
         workspaces: W,
         runtimes: Box<dyn Runtimes + Send + Sync>,
     ) -> AnyHost<W> {
-        let options = Options { clock: self.clock.clone(), ..Options::default() };
-        let store = Sqlite::open(&self.store_path, options).unwrap();
+        let store = self.store.open(&self.clock);
         Host::start(store, workspaces, OnThisThread, runtimes, "test-machine").unwrap()
     }
 

@@ -1,10 +1,11 @@
-//! The ground of the scenario tests: real git, real SQLite, real processes.
+//! The ground of the scenario tests: real git, a real store, real processes.
 
 #![allow(unreachable_pub, reason = "a module of every test binary")]
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod drive;
+mod stores;
 
 pub mod steps;
 
@@ -13,34 +14,43 @@ use std::path::{Path, PathBuf};
 
 #[allow(unused_imports, reason = "each test binary uses a part of it")]
 pub use drive::*;
+#[allow(unused_imports, reason = "each test binary uses a part of it")]
+pub use stores::*;
 
 use freehold_git::GitWorkspaces;
 use freehold_kernel::*;
-use freehold_sqlite::{Options, Sqlite};
 use freehold_store::{
-    Clock, Host, HostError, Made, NoRuntimes, OnThisThread, Read, Rows, Wanted, Who,
+    Clock, Host, HostError, Made, NoRuntimes, OnThisThread, Read, Rows, Wanted, Who, Workspaces,
 };
 
-pub type TestHost = Host<Sqlite, GitWorkspaces, OnThisThread>;
+pub type TestHost = Host<AnyStore, GitWorkspaces, OnThisThread>;
 
 /// A temporary folder with a repository, a managed root and a store.
 pub struct Ground {
     pub folder: tempfile::TempDir,
     pub repository: PathBuf,
     pub root_path: PathBuf,
+    /// Where the store is if it is a file.
     pub store_path: PathBuf,
+    pub store: StorePlace,
     pub clock: Clock,
 }
 
 impl Ground {
     pub fn new() -> Ground {
+        Ground::on(StorePlace::fresh, Clock::manual(Time(1_700_000_000_000_000)))
+    }
+
+    /// One whose store is where `place` says, given the path of a file for it.
+    pub fn on(place: impl FnOnce(PathBuf) -> StorePlace, clock: Clock) -> Ground {
         let folder = tempfile::Builder::new().prefix("freehold-x-").tempdir().unwrap();
         let base = folder.path().canonicalize().unwrap();
         let ground = Ground {
             repository: base.join("repository"),
             root_path: base.join("worktrees"),
             store_path: base.join("freehold.db"),
-            clock: Clock::manual(Time(1_700_000_000_000_000)),
+            store: place(base.join("freehold.db")),
+            clock,
             folder,
         };
         std::fs::create_dir(&ground.repository).unwrap();
@@ -57,8 +67,7 @@ impl Ground {
     }
 
     pub fn host_with(&self, git: GitWorkspaces) -> TestHost {
-        let options = Options { clock: self.clock.clone(), ..Options::default() };
-        let store = Sqlite::open(&self.store_path, options).unwrap();
+        let store = self.store.open(&self.clock);
         Host::start(store, git, OnThisThread, Box::new(NoRuntimes), "test-machine").unwrap()
     }
 
@@ -137,7 +146,11 @@ pub fn task(host: &TestHost, id: &str) -> Result<(), HostError> {
 }
 
 /// A task in the workspace `w`.
-pub fn child_task(host: &TestHost, id: &str, parent: Option<&str>) -> Result<(), HostError> {
+pub fn child_task<W: Workspaces>(
+    host: &AnyHost<W>,
+    id: &str,
+    parent: Option<&str>,
+) -> Result<(), HostError> {
     host.ask(&ann(), None, |c| {
         Ok(Command::Task(TaskCommand::Create {
             task: c.id(id)?,
@@ -150,7 +163,11 @@ pub fn child_task(host: &TestHost, id: &str, parent: Option<&str>) -> Result<(),
     .map(|_| ())
 }
 
-pub fn environment(host: &TestHost, id: &str, task: &str) -> Result<(), HostError> {
+pub fn environment<W: Workspaces>(
+    host: &AnyHost<W>,
+    id: &str,
+    task: &str,
+) -> Result<(), HostError> {
     host.ask(&ann(), None, |c| {
         Ok(Command::Task(TaskCommand::CreateEnvironment {
             environment: c.id(id)?,
@@ -163,8 +180,8 @@ pub fn environment(host: &TestHost, id: &str, task: &str) -> Result<(), HostErro
 }
 
 /// A session; with an environment of another task it borrows.
-pub fn session(
-    host: &TestHost,
+pub fn session<W: Workspaces>(
+    host: &AnyHost<W>,
     id: &str,
     task: &str,
     environment: Option<&str>,
@@ -238,7 +255,7 @@ pub fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// Every row of these tables.
-pub fn rows(host: &TestHost, tables: &[TableId]) -> Rows {
+pub fn rows<W: Workspaces>(host: &AnyHost<W>, tables: &[TableId]) -> Rows {
     let reads: Vec<Read> = tables.iter().map(|t| Read::all(*t)).collect();
     host.read(&reads).unwrap()
 }

@@ -12,11 +12,11 @@ use freehold_store::{
     Workspaces,
 };
 
-use super::{Ground, TestHost, ann, git_in};
+use super::{AnyStore, Ground, TestHost, ann, git_in};
 
 /// The steps of one lifecycle operation, one by one.
 pub struct Steps<'h, W = GitWorkspaces> {
-    pub host: &'h Host<freehold_sqlite::Sqlite, W>,
+    pub host: &'h Host<AnyStore, W>,
     pub operation: &'h str,
     pub trigger: Trigger,
     /// The task that a cascade was asked for.
@@ -25,7 +25,7 @@ pub struct Steps<'h, W = GitWorkspaces> {
 
 impl<'h, W: Workspaces> Steps<'h, W> {
     pub fn new(
-        host: &'h Host<freehold_sqlite::Sqlite, W>,
+        host: &'h Host<AnyStore, W>,
         operation: &'h str,
         trigger: Trigger,
         root: Option<&'h str>,
@@ -110,7 +110,7 @@ pub fn in_id_order<'a>(tasks: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// Ticks until nothing is due.
-pub fn work<W: Workspaces>(host: &Host<freehold_sqlite::Sqlite, W>) {
+pub fn work<W: Workspaces>(host: &Host<AnyStore, W>) {
     for _ in 0..50 {
         let ticked = host.tick().unwrap();
         if ticked.claimed + ticked.recovered + ticked.reconciled == 0 {
@@ -357,24 +357,20 @@ pub fn host_with_hook<'a>(
     step: RemovalStep,
     when: When,
     happens: impl FnOnce() -> Then + 'a,
-) -> Host<freehold_sqlite::Sqlite, Hooked<'a>, OnThisThread> {
-    let options = freehold_sqlite::Options {
-        clock: ground.clock.clone(),
-        ..freehold_sqlite::Options::default()
-    };
-    let store = freehold_sqlite::Sqlite::open(&ground.store_path, options).unwrap();
+) -> Host<AnyStore, Hooked<'a>, OnThisThread> {
+    let store = ground.store.open(&ground.clock);
     let hook = RefCell::new(Some((step, when, Box::new(happens) as Happens<'a>)));
     let hooked = Hooked { git: GitWorkspaces::new(), hook };
     Host::start(store, hooked, OnThisThread, Box::new(NoRuntimes), "test-machine").unwrap()
 }
 
 /// Whether the hook of this instance has been met.
-pub fn hook_was_met(host: &Host<freehold_sqlite::Sqlite, Hooked<'_>>) -> bool {
+pub fn hook_was_met(host: &Host<AnyStore, Hooked<'_>>) -> bool {
     host.workspaces().hook.borrow().is_none()
 }
 
 /// Ticks an instance that may die on the way; whether it did.
-pub fn tick_and_perhaps_die(host: &Host<freehold_sqlite::Sqlite, Hooked<'_>>) -> bool {
+pub fn tick_and_perhaps_die(host: &Host<AnyStore, Hooked<'_>>) -> bool {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| host.tick().map(|_| ())))
         .map(|ticked| ticked.unwrap())
         .is_err()

@@ -12,12 +12,13 @@
 mod check;
 mod failure;
 mod machine;
+mod place;
 mod show;
 mod tour;
 mod work;
 
+use std::ffi::OsString;
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -47,9 +48,13 @@ enum What {
     },
     /// Run the worker on a store: recover what lapsed, clean up what is due, and end.
     Work {
-        /// The store's file.
-        #[arg(long, value_name = "FILE")]
-        store: PathBuf,
+        /// The store's file, or the address of a PostgreSQL database
+        /// (postgres://user@host:5432/database).
+        #[arg(long, value_name = "FILE|ADDRESS")]
+        store: OsString,
+        /// The schema of the store in that database; `freehold` if none is given.
+        #[arg(long, value_name = "NAME")]
+        schema: Option<String>,
         /// At most so many ticks; without it, until nothing is due.
         #[arg(long, value_name = "N")]
         ticks: Option<u32>,
@@ -66,7 +71,8 @@ pub fn run() -> ExitCode {
     let mut out = show::Show::new(cli.json);
     let done = match &cli.command {
         What::Tour { keep } => tour::run(*keep, &mut out),
-        What::Work { store, ticks } => work::run(store, *ticks, &mut out),
+        What::Work { store, schema, ticks } => place::StorePlace::read(store, schema.as_deref())
+            .and_then(|place| work::run(&place, *ticks, &mut out)),
         What::Check(args) => check::run(args, &mut out),
     };
     match done {

@@ -1,35 +1,60 @@
 //! `freehold work`: the worker on a store, in a process of its own.
 
-use std::path::Path;
-
 use freehold_git::GitWorkspaces;
-use freehold_sqlite::{Options, Sqlite};
-use freehold_store::{Host, NoRuntimes, OnThisThread};
+use freehold_postgres::PostgresStore;
+use freehold_sqlite::Sqlite;
+use freehold_store::{Drive, Host, NoRuntimes, OnThisThread, Store};
 use serde_json::json;
 
 use crate::failure::Failure;
 use crate::machine::machine_name;
+use crate::place::StorePlace;
 use crate::show::Show;
 
 /// The most ticks of one run: a job that can make no progress waits for its next time anyway.
 const TICKS_MAX: u32 = 10_000;
 
-pub(crate) fn run(store: &Path, ticks: Option<u32>, out: &mut Show) -> Result<(), Failure> {
-    if !store.exists() {
-        return Err(Failure::Host(freehold_store::HostError::NotThere {
-            what: "store",
-            id: store.display().to_string(),
-            help: "give the path of a store's file",
-        }));
+pub(crate) fn run(place: &StorePlace, ticks: Option<u32>, out: &mut Show) -> Result<(), Failure> {
+    match place {
+        StorePlace::File(file) => {
+            if !file.exists() {
+                return Err(Failure::Host(freehold_store::HostError::NotThere {
+                    what: "store",
+                    id: file.display().to_string(),
+                    help: "give the path of a store's file",
+                }));
+            }
+            let store = Sqlite::open(file, freehold_sqlite::Options::default())?;
+            work(store, OnThisThread, ticks, out)
+        }
+        StorePlace::Server { config, schema } => {
+            let mut builder = tokio::runtime::Builder::new_multi_thread();
+            let runtime = builder.worker_threads(1).enable_all().build().map_err(|e| {
+                Failure::Surroundings(format!("the connections' thread cannot be started: {e}"))
+            })?;
+            let options = freehold_postgres::Options {
+                schema: schema.clone(),
+                create: false,
+                connections: 2,
+                // Nobody waits for the news of a worker that is about to end.
+                notify: false,
+                runtime: Some(runtime.handle().clone()),
+                ..freehold_postgres::Options::default()
+            };
+            let store = OnThisThread.wait(PostgresStore::connect((**config).clone(), options))?;
+            work(store, OnThisThread, ticks, out)
+        }
     }
-    let sqlite = Sqlite::open(store, Options::default())?;
-    let host = Host::start(
-        sqlite,
-        GitWorkspaces::new(),
-        OnThisThread,
-        Box::new(NoRuntimes),
-        &machine_name(),
-    )?;
+}
+
+fn work<S: Store, D: Drive>(
+    store: S,
+    drive: D,
+    ticks: Option<u32>,
+    out: &mut Show,
+) -> Result<(), Failure> {
+    let git = GitWorkspaces::new();
+    let host = Host::start(store, git, drive, Box::new(NoRuntimes), &machine_name())?;
     let mut total = freehold_store::Ticked::default();
     let mut done = 0;
     for _ in 0..ticks.unwrap_or(TICKS_MAX) {

@@ -38,7 +38,11 @@ enum Found {
 /// As [`crate::PostgresStore::connect`].
 pub(crate) async fn open(connections: &Connections) -> Result<String, StoreError> {
     let mut lease = connections.lease().await?;
-    if inspect(connections, &mut lease).await? != Found::Version(KNOWN) {
+    let found = inspect(connections, &mut lease).await?;
+    if found == Found::Nothing && !connections.options().create {
+        return Err(nothing(connections));
+    }
+    if found != Found::Version(KNOWN) {
         make(connections, &mut lease).await?;
     }
     store_id(connections, &mut lease).await
@@ -55,10 +59,14 @@ pub(crate) async fn require_current(connections: &Connections) -> Result<(), Sto
         Found::Version(found) => Err(StoreError::Unavailable {
             detail: format!("its schema {found} is older than {KNOWN}; open it once first"),
         }),
-        Found::Nothing => Err(StoreError::NotAStore {
-            path: connections.place().to_owned(),
-            detail: "there is no table".to_owned(),
-        }),
+        Found::Nothing => Err(nothing(connections)),
+    }
+}
+
+fn nothing(connections: &Connections) -> StoreError {
+    StoreError::NotAStore {
+        path: connections.place().to_owned(),
+        detail: "there is no table".to_owned(),
     }
 }
 

@@ -12,6 +12,9 @@ pub struct Options {
     /// The schema that holds the store's tables and functions, and nothing else; made when the
     /// store is fresh.
     pub schema: String,
+    /// Whether a fresh store is made where the schema is not there or empty. Set to false by who
+    /// means a store that is there: a name with a slip in it is then refused as no store.
+    pub create: bool,
     /// Where the store reads the time. [`Clock::System`] means the database server's clock:
     /// it rules for all instances, whatever their own clocks say. Tests give another.
     pub clock: Clock,
@@ -50,11 +53,12 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Schema `freehold`, the server's clock, 16 connections, waits of 5 s (lock), 10 s (pool and
+    /// Schema `freehold`, made if it is not there, the server's clock, 16 connections, waits of 5 s (lock), 10 s (pool and
     /// connecting), 30 s (statement) and 5 s beyond it, 3 misses, notifications on, no TLS.
     fn default() -> Self {
         Options {
             schema: "freehold".to_owned(),
+            create: true,
             clock: Clock::System,
             connections: 16,
             pool_wait: Duration::from_secs(10),

@@ -1,0 +1,107 @@
+//! `freehold work` on a store in PostgreSQL: what it does, and how it refuses.
+
+use std::path::PathBuf;
+use std::process::Command as Program;
+
+use freehold_kernel::TableId;
+use freehold_store::{Clock, Operation};
+use serde_json::Value;
+
+#[path = "../support/mod.rs"]
+mod support;
+
+use support::*;
+
+/// `freehold --json work …`: exit code, last line, standard error.
+fn works(words: &[&str]) -> (i32, Value, String) {
+    let mut program = Program::new(env!("CARGO_BIN_EXE_freehold"));
+    // Nothing of the caller's surroundings says how a server is reached.
+    for name in ["PGPASSWORD", "PGHOST", "PGUSER", "PGDATABASE"] {
+        program.env_remove(name);
+    }
+    let output = program.args(["--json", "work"]).args(words).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    let last = said.lines().last().unwrap_or_else(|| panic!("{error}"));
+    let line = serde_json::from_str(last).unwrap_or_else(|e| panic!("{e}: {last}"));
+    (output.status.code().unwrap(), line, error)
+}
+
+fn refuses(words: &[&str], exit: i32, word: &str, says: &[&str]) {
+    let (code, line, error) = works(words);
+    assert_eq!((code, &line["ok"], &line["error"]), (exit, &false.into(), &word.into()), "{line}");
+    let sentence = line["says"].as_str().unwrap();
+    for part in says {
+        assert!(sentence.contains(part), "{part:?} is not in {sentence:?}");
+    }
+    assert!(!format!("{line}{error}").contains("geheim"), "the password is in {line} {error}");
+}
+
+#[test]
+fn the_worker_works_on_a_store_in_postgresql() {
+    let ground = Ground::on(StorePlace::fresh, Clock::System);
+    let StorePlace::Postgres { url, schema } = &ground.store else { panic!("not PostgreSQL") };
+    {
+        // On the server's clock and under the machine's name, as the program runs.
+        let host = freehold_store::Host::start(
+            ground.store.open(&ground.clock),
+            freehold_git::GitWorkspaces::new(),
+            freehold_store::OnThisThread,
+            Box::new(freehold_store::NoRuntimes),
+            &freehold_cli::machine_name(),
+        )
+        .unwrap();
+        let (_, made) = settled(&ground, &host);
+        mark(&made.place.path);
+        host.archive_task(&ann(), "t", &Operation::new("o")).unwrap();
+    }
+    let words = ["--store", url.as_str(), "--schema", schema];
+    let (code, line, error) = works(&words);
+    assert_eq!((code, error.as_str()), (0, ""), "{line}");
+    assert_eq!((&line["ok"], &line["removals"]), (&true.into(), &1.into()), "{line}");
+    assert_eq!(ground.registered(), Vec::<PathBuf>::new());
+    assert!(salvage_holds(&ground, "marker\n"));
+    let (code, line, _) = works(&words);
+    assert_eq!((code, &line["claimed"], &line["removals"]), (0, &0.into(), &0.into()));
+    assert_eq!(rows(&ground.host(), &[TableId::Jobs]).view.jobs.len(), 1);
+}
+
+#[test]
+fn the_worker_makes_no_store_where_none_is() {
+    let server = freehold_pg_server::Server::shared();
+    let url = server.url("postgres");
+    let words = ["--store", url.as_str(), "--schema", "a slip in its name"];
+    refuses(&words, 4, "store", &["a slip in its name", "is not a Freehold store"]);
+    let made = "SELECT count(*) FROM pg_namespace WHERE nspname = 'a slip in its name'";
+    assert_eq!(server.sql("postgres", made), "0");
+}
+
+#[test]
+fn the_worker_says_why_a_server_cannot_be_used() {
+    let server = freehold_pg_server::Server::shared();
+    let port = server.port();
+    // Nobody listens there: the port was free a moment ago.
+    let free = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let nobody = free.local_addr().unwrap().port();
+    drop(free);
+    let away = format!("postgres://ann:geheim@127.0.0.1:{nobody}/postgres");
+    refuses(&["--store", &away], 3, "store", &["cannot be used", "127.0.0.1"]);
+    let other = format!("postgres://postgres:geheim@127.0.0.1:{port}/no_such_database");
+    refuses(&["--store", &other], 4, "store", &["no_such_database"]);
+    server.sql(
+        "postgres",
+        "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'guarded') THEN \
+         CREATE ROLE guarded LOGIN PASSWORD 'right'; END IF; END $$",
+    );
+    let wrong = format!("postgres://guarded:geheim@127.0.0.1:{port}/postgres");
+    refuses(&["--store", &wrong], 4, "store", &["refuses this user"]);
+    let tls = format!("postgres://postgres:geheim@127.0.0.1:{port}/postgres?sslmode=require");
+    refuses(&["--store", &tls], 4, "store", &["TLS"]);
+}
+
+#[test]
+fn an_address_that_cannot_be_read_and_a_schema_beside_a_file_are_told_apart() {
+    let bad = "postgres://ann:geheim@host:port/database";
+    refuses(&["--store", bad], 2, "unknown_name", &["--store", "postgres://user@host"]);
+    refuses(&["--store", "a.db", "--schema", "s"], 2, "unknown_name", &["--schema"]);
+}

@@ -1,0 +1,126 @@
+//! The store that a scenario runs on. The same scenarios run on SQLite, each file as a test binary
+//! of its own, and on PostgreSQL, all files in the binary `postgres`.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use freehold_pg_server::Server;
+use freehold_postgres::PostgresStore;
+use freehold_sqlite::Sqlite;
+use freehold_store::store::JournalRow;
+use freehold_store::{Clock, Outcome, Read, Rows, Store, StoreError, Submission};
+use tokio::runtime::Runtime;
+
+/// Whether this test binary's scenarios run on PostgreSQL: `tests/postgres/main.rs` does.
+const ON_POSTGRES: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"postgres");
+
+/// Where a store is. Another process opens the same one from its [`StorePlace::text`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StorePlace {
+    Sqlite(PathBuf),
+    Postgres { url: String, schema: String },
+}
+
+impl StorePlace {
+    /// A place for a fresh store: the file, or a schema of its own on the binary's server.
+    pub fn fresh(file: PathBuf) -> StorePlace {
+        if ON_POSTGRES {
+            let schema = format!("x {}", uuid::Uuid::now_v7().simple());
+            StorePlace::Postgres { url: Server::shared().url("postgres"), schema }
+        } else {
+            StorePlace::Sqlite(file)
+        }
+    }
+
+    /// For another process.
+    pub fn text(&self) -> String {
+        match self {
+            StorePlace::Sqlite(file) => file.to_str().unwrap().to_owned(),
+            StorePlace::Postgres { url, schema } => format!("{url}#{schema}"),
+        }
+    }
+
+    /// What [`StorePlace::text`] said.
+    pub fn told(text: &str) -> StorePlace {
+        match text.split_once('#') {
+            Some((url, schema)) => {
+                StorePlace::Postgres { url: url.to_owned(), schema: schema.to_owned() }
+            }
+            None => StorePlace::Sqlite(PathBuf::from(text)),
+        }
+    }
+
+    /// Opens it, as another instance does: with connections of its own.
+    pub fn open(&self, clock: &Clock) -> AnyStore {
+        self.try_open(clock).unwrap()
+    }
+
+    pub fn try_open(&self, clock: &Clock) -> Result<AnyStore, StoreError> {
+        let clock = clock.clone();
+        match self {
+            StorePlace::Sqlite(file) => {
+                let options = freehold_sqlite::Options { clock, ..Default::default() };
+                Sqlite::open(file, options).map(|store| AnyStore::Sqlite(Box::new(store)))
+            }
+            StorePlace::Postgres { url, schema } => {
+                let options = freehold_postgres::Options {
+                    schema: schema.clone(),
+                    clock,
+                    // Many instances share the one server of a test binary.
+                    connections: 4,
+                    runtime: Some(runtime().handle().clone()),
+                    ..Default::default()
+                };
+                let mut config: freehold_postgres::tokio_postgres::Config = url.parse().unwrap();
+                config.application_name(schema);
+                pollster::block_on(PostgresStore::connect(config, options)).map(AnyStore::Postgres)
+            }
+        }
+    }
+}
+
+/// The host's runtime, on whose threads the connections are driven.
+fn runtime() -> &'static Runtime {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    RUNTIME.get_or_init(|| {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(1).enable_all().build().unwrap()
+    })
+}
+
+/// Either store.
+#[derive(Debug)]
+pub enum AnyStore {
+    Sqlite(Box<Sqlite>),
+    Postgres(PostgresStore),
+}
+
+impl Store for AnyStore {
+    async fn submit(&self, submission: &Submission) -> Result<Outcome, StoreError> {
+        match self {
+            AnyStore::Sqlite(store) => store.submit(submission).await,
+            AnyStore::Postgres(store) => store.submit(submission).await,
+        }
+    }
+
+    async fn read(&self, reads: &[Read]) -> Result<Rows, StoreError> {
+        match self {
+            AnyStore::Sqlite(store) => store.read(reads).await,
+            AnyStore::Postgres(store) => store.read(reads).await,
+        }
+    }
+
+    async fn journal(&self, after: i64, limit: usize) -> Result<Vec<JournalRow>, StoreError> {
+        match self {
+            AnyStore::Sqlite(store) => store.journal(after, limit).await,
+            AnyStore::Postgres(store) => store.journal(after, limit).await,
+        }
+    }
+
+    async fn id(&self) -> Result<String, StoreError> {
+        match self {
+            AnyStore::Sqlite(store) => store.id().await,
+            AnyStore::Postgres(store) => store.id().await,
+        }
+    }
+}
