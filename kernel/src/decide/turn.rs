@@ -116,13 +116,16 @@ impl<G: GuardSet> Ctx<'_, G> {
     /// Stores the turn, its runtime row and its input (S-12, S-14).
     fn admit(&mut self, session: &Session, input: InputId, with: Admission) -> Result<(), Refusal> {
         let (now, lease) = (self.now, self.now + self.settings().lease);
-        // S-14: one that was asked to stop is none to begin on; its stop may land any time.
+        // S-14: one that was asked to stop is none to begin on; its stop may land any time. Nor is
+        // a process of another instance: nobody here can speak to it, if it lives at all.
         let living = self
             .view
             .runtimes
             .iter()
             .find(|r| {
+                let reached = r.kind != RuntimeKind::Local || r.instance_id == with.instance;
                 r.session_id == session.id
+                    && reached
                     && matches!(r.status, RuntimeStatus::Starting | RuntimeStatus::Running)
             })
             .copied();

@@ -242,7 +242,8 @@ pub(super) fn nothing_begins_in_the_unfinished(step: &Step<'_>) -> Holds {
     Ok(())
 }
 
-/// P-23, S-14: a turn begins on a runtime that nobody has asked to stop.
+/// P-23, S-14: a turn begins on a runtime that nobody has asked to stop, and that its own instance
+/// can reach.
 pub(super) fn begins_on_a_living_runtime(step: &Step<'_>) -> Holds {
     for turn in step.after.turns.iter().filter(|t| under_way(t)) {
         if step.before.turns.id(turn.id.0).is_some() {
@@ -253,6 +254,12 @@ pub(super) fn begins_on_a_living_runtime(step: &Step<'_>) -> Holds {
                 matches!(r.status, RuntimeStatus::Starting | RuntimeStatus::Running)
             });
         demand(living, "a turn begins on a runtime that stops", [turn.row_key()])?;
+        let reached = step
+            .after
+            .runtimes
+            .id(turn.runtime_id.0)
+            .is_some_and(|r| r.kind != RuntimeKind::Local || r.instance_id == turn.instance_id);
+        demand(reached, "a turn begins on a process of another instance", [turn.row_key()])?;
     }
     Ok(())
 }

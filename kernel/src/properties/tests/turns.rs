@@ -193,4 +193,9 @@ fn p_23_a_turn_begins_on_a_runtime_that_stops() {
     };
     begins(RuntimeStatus::Running).holds("P-23");
     begins(RuntimeStatus::Stopping).breaks("P-23", "runtime that stops");
+    let elsewhere = begins(RuntimeStatus::Running).given(|v| {
+        v.runtimes.edit(1).unwrap().instance_id = InstanceId(99);
+        v.runtimes.edit(1).unwrap().kind = RuntimeKind::Local;
+    });
+    elsewhere.breaks("P-23", "process of another instance");
 }
