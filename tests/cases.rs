@@ -49,7 +49,7 @@ fn tests() -> BTreeMap<String, PathBuf> {
 fn rows() -> Vec<[String; 4]> {
     let text = std::fs::read_to_string(root().join("docs/cases.md")).unwrap();
     text.lines()
-        .filter(|l| l.starts_with("| X") || l.starts_with("| F") || l.starts_with("| K"))
+        .filter(|l| ["| X", "| F", "| K", "| T"].iter().any(|case| l.starts_with(case)))
         .map(|l| {
             let cells: Vec<String> =
                 l.trim_matches('|').split(" | ").map(|c| c.trim().to_owned()).collect();

@@ -186,6 +186,12 @@ macro_rules! store_contract_share {
             $crate::cases::overtaking::a_command_overtaken_at_any_await_is_decided_again::<$rig>();
         }
         #[test]
+        fn a_command_overtaken_and_dropped_leaves_nothing() {
+            $crate::cases::has("share", <$rig as $crate::Rig>::can_share());
+            $crate::cases::overtaking::a_command_overtaken_and_dropped_leaves_nothing::<$rig>();
+        }
+
+        #[test]
         fn an_absence_that_ends_before_the_commit_is_noticed() {
             $crate::cases::has("share", <$rig as $crate::Rig>::can_share());
             $crate::cases::overtaking::an_absence_that_ends_before_the_commit_is_noticed::<$rig>();

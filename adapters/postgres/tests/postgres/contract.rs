@@ -27,11 +27,12 @@ impl Rig for PostgresRig {
         self.place.clock.clone()
     }
 
-    /// Without notifications, so that the requests of a command are its own.
+    /// Without notifications, so that the requests of a command are its own. After the first miss
+    /// locks are taken first, in a transaction: the cases get there, too.
     fn open(&self) -> PostgresStore {
         let mut config = self.proxy.config();
         config.application_name(&self.place.schema);
-        let options = Options { connections: 2, notify: false, ..self.place.options() };
+        let options = Options { connections: 2, misses: 1, notify: false, ..self.place.options() };
         connect(config, options).unwrap()
     }
 

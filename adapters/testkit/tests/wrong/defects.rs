@@ -119,6 +119,8 @@ seen! {
     leaves_half_ona_fault: LeavesHalfOnAFault => faults::a_fault_at_any_step_leaves_all_or_nothing, "nothing was done";
     says_that_nothing_was_done: SaysThatNothingWasDone => faults::a_failure_without_a_request_is_truly_told, "and yet";
     does_it_again: DoesItAgain => faults::a_lost_reply_is_resolved_by_its_request, "refused by what it did itself";
+    keeps_a_transaction_in_overtaking: KeepsATransaction
+        => overtaking::a_command_overtaken_and_dropped_leaves_nothing, "a transaction is open";
 }
 
 #[test]
