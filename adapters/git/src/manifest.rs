@@ -16,7 +16,9 @@ use freehold_store::workspaces::{Place, RootPlace, WorkspaceError};
 use sha2::{Digest, Sha256};
 
 use crate::error::{io_fail, show};
-use crate::root::{book, component, make_folders, manifest_path, trash_path, write_whole};
+use crate::root::{
+    book, component, make_folders, manifest_path, part_path, trash_path, write_whole,
+};
 use crate::tree::{Entry, Tree, What};
 
 /// Files larger than this are compared by their times alone.
@@ -276,7 +278,10 @@ pub(crate) fn begin_purge(root: &RootPlace, removal: &str) -> Result<(), Workspa
 
 /// Forgets a removal's manifest.
 pub(crate) fn forget(root: &RootPlace, removal: &str) -> Result<(), WorkspaceError> {
-    for file in [manifest_path(root, removal), purging_path(root, removal)] {
+    let (manifest, purging) = (manifest_path(root, removal), purging_path(root, removal));
+    // An executor that was killed while it wrote one has left a part of it.
+    let parts = [part_path(&manifest), part_path(&purging)];
+    for file in [manifest, purging].into_iter().chain(parts) {
         match fs::remove_file(&file) {
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
@@ -338,6 +343,32 @@ fn decode(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Found by the rounds of kills: the part stayed for ever.
+    #[test]
+    fn k03_what_a_killed_executor_half_wrote_of_a_manifest_is_forgotten_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = RootPlace {
+            id: freehold_kernel::RootId(1),
+            name: "root".to_owned(),
+            path: folder.path().to_owned(),
+            marker: String::new(),
+            store: "store".to_owned(),
+        };
+        let manifest = manifest_path(&root, "removal");
+        let beside = manifest_path(&root, "another");
+        fs::create_dir_all(manifest.parent().unwrap()).unwrap();
+        for file in [&manifest, &purging_path(&root, "removal"), &beside] {
+            fs::write(file, "whole").unwrap();
+            fs::write(part_path(file), "ha").unwrap();
+        }
+        forget(&root, "removal").unwrap();
+        let left = || fs::read_dir(manifest.parent().unwrap()).unwrap().count();
+        assert_eq!(left(), 2, "of the other removal");
+        // Nothing is left to forget.
+        forget(&root, "removal").unwrap();
+        assert_eq!(left(), 2);
+    }
 
     #[test]
     fn any_name_survives() {

@@ -290,11 +290,16 @@ pub(crate) fn remove_empty(top: &Path, folder: &Path) {
     }
 }
 
-/// Writes a small file so that it is either there whole or not at all.
-pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), WorkspaceError> {
+/// Where [`write_whole`] writes before it renames. Who is killed in between leaves it behind.
+pub(crate) fn part_path(path: &Path) -> PathBuf {
     let mut part = path.as_os_str().to_os_string();
     part.push(".part");
-    let part = PathBuf::from(part);
+    PathBuf::from(part)
+}
+
+/// Writes a small file so that it is either there whole or not at all.
+pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), WorkspaceError> {
+    let part = part_path(path);
     File::create(&part)
         .and_then(|mut file| {
             file.write_all(content)?;

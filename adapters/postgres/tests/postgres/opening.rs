@@ -39,6 +39,25 @@ fn a_fresh_store_is_made_and_opened_again() {
 }
 
 #[test]
+fn a_store_that_must_be_there_is_not_made() {
+    let place = Place::new();
+    let there = || Options { create: false, ..place.options() };
+    let schemas = format!(
+        "SELECT count(*) FROM pg_namespace WHERE nspname = '{}'",
+        place.schema.replace('\'', "''")
+    );
+    let error = place.try_open(there()).unwrap_err();
+    assert!(matches!(error, StoreError::NotAStore { .. }), "{error}");
+    assert!(!error.may_pass_later());
+    assert_eq!(place.sql(&schemas), "0");
+    make_schema(&place);
+    let error = place.try_open(there()).unwrap_err();
+    assert!(matches!(error, StoreError::NotAStore { .. }), "{error}");
+    drop(place.open());
+    drop(place.try_open(there()).unwrap());
+}
+
+#[test]
 fn an_empty_schema_counts_as_fresh() {
     let place = Place::new();
     make_schema(&place);
