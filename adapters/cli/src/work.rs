@@ -2,34 +2,17 @@
 
 use std::path::Path;
 
-use freehold_git::GitWorkspaces;
-use freehold_sqlite::{Options, Sqlite};
-use freehold_store::{Host, NoRuntimes, OnThisThread};
 use serde_json::json;
 
 use crate::failure::Failure;
-use crate::machine::machine_name;
+use crate::ground::host;
 use crate::show::Show;
 
 /// The most ticks of one run: a job that can make no progress waits for its next time anyway.
 const TICKS_MAX: u32 = 10_000;
 
 pub(crate) fn run(store: &Path, ticks: Option<u32>, out: &mut Show) -> Result<(), Failure> {
-    if !store.exists() {
-        return Err(Failure::Host(freehold_store::HostError::NotThere {
-            what: "store",
-            id: store.display().to_string(),
-            help: "give the path of a store's file",
-        }));
-    }
-    let sqlite = Sqlite::open(store, Options::default())?;
-    let host = Host::start(
-        sqlite,
-        GitWorkspaces::new(),
-        OnThisThread,
-        Box::new(NoRuntimes),
-        &machine_name(),
-    )?;
+    let host = host(store)?;
     let mut total = freehold_store::Ticked::default();
     let mut done = 0;
     for _ in 0..ticks.unwrap_or(TICKS_MAX) {
