@@ -10,7 +10,7 @@ use std::sync::Mutex;
 
 use freehold_kernel::*;
 use freehold_store::{HostError, Operation, Stands};
-use support::steps::work;
+use support::steps::{details_of, outcomes, resources_of, results_of, salvaged_markers, work};
 use support::*;
 
 /// Archived, cleaned up and unarchived again: the salvage entry and the row.
@@ -239,4 +239,216 @@ fn an_own_ref_between_salvage_and_rename_is_kept() {
         git_in(tree, &["update-ref", "refs/worktree/keep", &commit]);
         commit
     });
+}
+
+#[test]
+fn a_worktree_that_a_person_moved_is_not_taken_for_gone() {
+    let ground = Ground::new();
+    let host = ground.host();
+    let (_, made) = settled(&ground, &host);
+    mark(&made.place.path);
+    let away = ground.folder.path().canonicalize().unwrap().join("moved");
+    let (from, to) = (made.place.path.to_str().unwrap(), away.to_str().unwrap());
+    ground.git(&["worktree", "move", "--force", "--force", from, to]);
+    host.archive_task(&ann(), "t", &Operation::new("o")).unwrap();
+    host.tick().unwrap();
+    let failed = vec![(ResourceResult::Failed, Reason::IdentityMismatch)];
+    assert_eq!(results_of(&host, "o"), failed);
+    let says = details_of(&host, "o").concat();
+    assert!(says.contains(to), "where it went is not said: {says}");
+    assert!(is_marked(&away));
+    assert_eq!(ground.registered(), vec![away.clone()]);
+    // Moved back, a retry finishes.
+    std::fs::create_dir_all(made.place.path.parent().unwrap()).unwrap();
+    ground.git(&["worktree", "move", "--force", "--force", to, from]);
+    host.archive_task(&ann(), "t", &Operation::new("again")).unwrap();
+    work(&host);
+    assert!(!made.place.path.exists());
+    assert_eq!(salvaged_markers(&host), vec!["marker".to_owned()]);
+}
+
+#[test]
+fn what_was_made_from_a_linked_worktree_outlives_it() {
+    let ground = Ground::new();
+    let host = ground.host();
+    workspace(&host, "w");
+    task(&host, "t").unwrap();
+    environment(&host, "e", "t").unwrap();
+    let root = host.register_root(&ann(), &ground.root_path).unwrap();
+    let linked = ground.folder.path().canonicalize().unwrap().join("linked");
+    ground.git(&["worktree", "add", "--quiet", "--detach", linked.to_str().unwrap()]);
+    std::fs::write(linked.join("story.txt"), "on the linked one\n").unwrap();
+    git_in(&linked, &["commit", "--quiet", "--all", "--message", "linked"]);
+    let head = git_in(&linked, &["rev-parse", "HEAD"]);
+    let repository = linked.display().to_string();
+    let wanted = freehold_store::Wanted { repository, ..wanted(&ground, &root, "e", "b") };
+    let made = host.make_worktree(&ann(), &wanted).unwrap();
+    // It begins at the head of the work tree that was named.
+    assert_eq!(git_in(&made.place.path, &["rev-parse", "HEAD"]), head);
+    mark(&made.place.path);
+    ground.git(&["worktree", "remove", "--force", linked.to_str().unwrap()]);
+    host.archive_task(&ann(), "t", &Operation::new("o")).unwrap();
+    work(&host);
+    assert_eq!(results_of(&host, "o"), vec![(ResourceResult::Removed, Reason::None)]);
+    host.unarchive_task(&ann(), "t", false).unwrap();
+    assert_restorable(&host, "t");
+}
+
+#[test]
+fn a_repository_that_is_gone_is_named_with_what_would_help() {
+    let ground = Ground::new();
+    let host = ground.host();
+    let (_, made) = settled(&ground, &host);
+    host.archive_task(&ann(), "t", &Operation::new("o")).unwrap();
+    let away = ground.repository.with_extension("away");
+    std::fs::rename(&ground.repository, &away).unwrap();
+    host.tick().unwrap();
+    let says = details_of(&host, "o").concat();
+    for word in [ground.repository.to_str().unwrap(), "put it back"] {
+        assert!(says.contains(word), "{word} is not said: {says}");
+    }
+    assert!(made.place.path.exists());
+    std::fs::rename(&away, &ground.repository).unwrap();
+    quiet(&ground, &host);
+    assert_eq!(jobs(&host)[0].1, JobState::Succeeded);
+}
+
+#[test]
+fn a_recorded_branch_that_was_deleted_begins_where_it_was_last_seen() {
+    let ground = Ground::new();
+    let host = ground.host();
+    let (_, made) = settled(&ground, &host);
+    std::fs::write(made.place.path.join("story.txt"), "committed\n").unwrap();
+    git_in(&made.place.path, &["commit", "--quiet", "--all", "--message", "later"]);
+    let later = ground.git(&["rev-parse", "b"]);
+    host.archive_task(&ann(), "t", &Operation::new("o")).unwrap();
+    work(&host);
+    ground.git(&["branch", "--quiet", "--delete", "--force", "b"]);
+    let report = host.unarchive_task(&ann(), "t", false).unwrap().remove(0);
+    let again = host.recreate(&ann(), &report.repo).unwrap();
+    assert_eq!(git_in(&again.place.path, &["rev-parse", "HEAD"]), later);
+    // A head that is gone for good is said, and nothing begins at an older one.
+    host.archive_task(&ann(), "t", &Operation::new("o2")).unwrap();
+    work(&host);
+    ground.git(&["branch", "--quiet", "--delete", "--force", "b"]);
+    ground.git(&["reflog", "expire", "--all", "--expire=now"]);
+    ground.git(&["gc", "--quiet", "--prune=now"]);
+    host.unarchive_task(&ann(), "t", false).unwrap();
+    let refused = host.recreate(&ann(), &report.repo).unwrap_err().to_string();
+    assert!(refused.contains(&later), "{refused}");
+    assert_eq!(ground.branches(), Vec::<String>::new());
+}
+
+/// The removal stops after the rename, and a person forgets the resource.
+fn forgotten_after_the_rename(ground: &Ground, host: &TestHost) -> freehold_store::Made {
+    let (_, made) = settled(ground, host);
+    mark(&made.place.path);
+    host.archive_task(&ann(), "t", &Operation::new("o")).unwrap();
+    let stuck = ground.hooked(|_, call| match call {
+        "compared" => Act::Fail(Reason::Io),
+        _other => Act::Go,
+    });
+    stuck.tick().unwrap();
+    drop(stuck);
+    assert!(!made.place.path.exists());
+    ground.lapse(Span::minutes(2));
+    let resource = resources_of(host, "o").iter().find(|r| r.path.is_some()).unwrap().id;
+    host.ask(&ann(), None, |_| Ok(Command::Operator(OperatorCommand::ForgetResource { resource })))
+        .unwrap();
+    made
+}
+
+#[test]
+fn a_trash_that_was_forgotten_is_purged_and_its_slot_is_free_again() {
+    let ground = Ground::new();
+    let host = ground.host();
+    let made = forgotten_after_the_rename(&ground, &host);
+    assert_eq!(outcomes(&host), vec![Some(RemovalOutcome::Forgotten)]);
+    let trash = rows(&host, &[TableId::Trash]).view.trash.iter().next().copied().unwrap();
+    assert_eq!(trash.state, TrashState::Kept);
+    host.purge_trash(&freehold_store::names::uuid_text(trash.id.0)).unwrap();
+    assert_eq!(ground.registered(), Vec::<std::path::PathBuf>::new());
+    assert!(!made.place.path.exists());
+    let report = host.unarchive_task(&ann(), "t", false).unwrap().remove(0);
+    let Stands::FromBranchAndSalvage(salvage) = report.stands else { panic!("{report:?}") };
+    let again = host.recreate(&ann(), &report.repo).unwrap();
+    host.restore(&ann(), &salvage).unwrap();
+    assert!(is_marked(&again.place.path));
+    // The next archive of the slot meets nothing of the old one.
+    host.archive_task(&ann(), "t", &Operation::new("next")).unwrap();
+    quiet(&ground, &host);
+    assert_eq!(results_of(&host, "next"), vec![(ResourceResult::Removed, Reason::None)]);
+    host.unarchive_task(&ann(), "t", false).unwrap();
+    assert_restorable(&host, "t");
+}
+
+#[test]
+fn a_trash_is_purged_from_where_it_was_cut_off() {
+    let ground = Ground::new();
+    let host = ground.host();
+    forgotten_after_the_rename(&ground, &host);
+    let trash = rows(&host, &[TableId::Trash]).view.trash.iter().next().copied().unwrap();
+    let id = freehold_store::names::uuid_text(trash.id.0);
+    for when in [0, 1] {
+        let dying = ground.hooked(|point, call| match call {
+            "purged" if point % 2 == when => Act::Die,
+            _other => Act::Go,
+        });
+        assert!(support::survives(|| dying.purge_trash(&id).unwrap()).is_none(), "{when}");
+        drop(dying);
+        ground.lapse(Span::minutes(2));
+    }
+    host.purge_trash(&id).unwrap();
+    let trash = rows(&host, &[TableId::Trash]).view.trash.iter().next().copied().unwrap();
+    assert_eq!(trash.state, TrashState::Gone);
+    assert_eq!(ground.registered(), Vec::<std::path::PathBuf>::new());
+}
+
+/// Runtimes that let something happen while one is stopped.
+struct While<F>(F);
+
+impl<F: Fn() + Send + Sync> freehold_store::Runtimes for While<F> {
+    fn stop(&self, _: &freehold_store::RuntimeHandle, _: &mut dyn FnMut()) -> Liveness {
+        (self.0)();
+        Liveness::Dead
+    }
+
+    fn liveness(&self, _: &freehold_store::RuntimeHandle) -> Liveness {
+        Liveness::Dead
+    }
+}
+
+#[test]
+fn a_second_call_of_the_same_operation_does_not_lift_the_first_ones_barrier() {
+    use std::sync::{Arc, OnceLock};
+    type Shared = Arc<OnceLock<AnyHost<freehold_git::GitWorkspaces>>>;
+    let ground = Ground::new();
+    settled(&ground, &ground.host());
+    let shared: Shared = Arc::default();
+    let inner = Arc::clone(&shared);
+    let met = Arc::new(Mutex::new(None));
+    let seen = Arc::clone(&met);
+    let second = move || {
+        // The same instance, the same operation id, another content: refused, and no more.
+        let host = inner.get().unwrap();
+        let other = Operation::new("o").with_policy(UnsavedPolicy::Discard, Unsaved::TRACKED);
+        let refused = host.archive_task(&ann(), "t", &other).unwrap_err();
+        *seen.lock().unwrap() = refused.guard();
+    };
+    let host = ground.host_on(freehold_git::GitWorkspaces::new(), Box::new(While(second)));
+    assert!(shared.set(host).is_ok());
+    let host = shared.get().unwrap();
+    submit(host, "s", "1").unwrap();
+    run(host, "1");
+    host.archive_task(&ann(), "t", &Operation::new("o")).unwrap();
+    assert_eq!(*met.lock().unwrap(), Some(Guard::OperationContent));
+    assert!(support::steps::is_archived(&ground.host(), "t"));
+    // A call that is refused on its own still lifts what it barred itself.
+    let plain = ground.host();
+    task(&plain, "u").unwrap();
+    let steps = support::steps::Steps::new(&plain, "p", Trigger::Archive, None);
+    steps.reserve("u").unwrap();
+    assert_eq!(refused(plain.archive_task(&ann(), "u", &Operation::new("q"))), Guard::TaskUnbarred);
+    steps.snapshot().unwrap();
+    steps.mutate().unwrap();
 }

@@ -45,6 +45,17 @@ impl Ground {
         self.host_on(Hooked::new(GitWorkspaces::new(), hook), Box::new(NoRuntimes))
     }
 
+    /// The same as the program itself is one: on this machine, by the real clock.
+    pub fn hooked_here<'a>(
+        &self,
+        hook: impl FnMut(usize, &'static str) -> Act + 'a,
+    ) -> AnyHost<Hooked<'a>> {
+        let store = self.store.open(&freehold_store::Clock::System);
+        let hooked = Hooked::new(GitWorkspaces::new(), hook);
+        let machine = freehold_cli::machine_name();
+        Host::start(store, hooked, OnThisThread, Box::new(NoRuntimes), &machine).unwrap()
+    }
+
     /// Moves the clock without anybody saying that he lives.
     pub fn lapse(&self, span: Span) {
         self.clock.advance(span);
@@ -486,6 +497,13 @@ pub fn assert_restorable(host: &TestHost, task: &str) {
     for place in places {
         assert!(is_marked(&place.path), "the marker of {} is lost", place.branch);
     }
+}
+
+/// Tampers with a job's row: the worktree that it names at one path is now said to be at another.
+pub fn set_resource_path(ground: &Ground, from: &str, to: &str) {
+    let store = rusqlite::Connection::open(&ground.store_path).unwrap();
+    let sql = "UPDATE task_resource_cleanup_resources SET path = ?2 WHERE path = ?1";
+    assert_eq!(store.execute(sql, [from, to]).unwrap(), 1, "no resource is at {from}");
 }
 
 /// A git program with more lines in front, to be run with `sh`.

@@ -71,6 +71,21 @@ impl Ground {
         Host::start(store, git, OnThisThread, Box::new(NoRuntimes), "test-machine").unwrap()
     }
 
+    /// An instance as the program itself is one: on this machine, by the real clock.
+    pub fn host_here(&self) -> TestHost {
+        let store = self.store.open(&freehold_store::Clock::System);
+        let machine = freehold_cli::machine_name();
+        Host::start(store, GitWorkspaces::new(), OnThisThread, Box::new(NoRuntimes), &machine)
+            .unwrap()
+    }
+
+    /// The program `freehold` on this store, to be run: the command's words, then the store.
+    pub fn program(&self, words: &[&str]) -> std::process::Command {
+        let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_freehold"));
+        program.args(words).arg("--store").arg(&self.store_path);
+        program
+    }
+
     /// Moves the store's clock, keeping the instances alive that are handed over.
     pub fn pass(&self, span: Span, alive: &[&TestHost]) {
         // In strides below the lease, so that who lives can say so in time (D-25).

@@ -199,6 +199,40 @@ pub fn results_of(host: &TestHost, operation: &str) -> Vec<(ResourceResult, Reas
     resources_of(host, operation).iter().filter(worktree).map(|r| (r.result, r.reason)).collect()
 }
 
+/// What the worker wrote down about an operation's worktrees, for people.
+pub fn details_of(host: &TestHost, operation: &str) -> Vec<String> {
+    let rows = host
+        .read(&[
+            Read::by(TableId::Jobs, "operation_id", &[operation]),
+            Read::all(TableId::Resources),
+        ])
+        .unwrap();
+    let worktrees =
+        rows.view.resources.iter().filter(|r| {
+            r.kind == ResourceKind::Worktree && rows.view.jobs.id(r.job_id.0).is_some()
+        });
+    worktrees.filter_map(|r| rows.contents.get(&r.row_key())?.get("detail")?.clone()).collect()
+}
+
+/// What the worker wrote down about each removal.
+pub fn removal_details(host: &TestHost) -> Vec<String> {
+    let rows = super::rows(host, &[TableId::Removals]);
+    let of = |r: &Removal| rows.contents.get(&r.row_key())?.get("detail")?.clone();
+    rows.view.removals.iter().filter_map(of).collect()
+}
+
+/// How often each part of an operation's jobs that lies in a root was tried.
+pub fn tries_of(host: &TestHost, operation: &str) -> Vec<u32> {
+    let rows = host
+        .read(&[
+            Read::by(TableId::Jobs, "operation_id", &[operation]),
+            Read::all(TableId::JobRoots),
+        ])
+        .unwrap();
+    let parts = rows.view.job_roots.iter().filter(|p| rows.view.jobs.id(p.job_id.0).is_some());
+    parts.filter(|p| p.root_id.is_some()).map(|p| p.tries).collect()
+}
+
 /// Every removal's outcome.
 pub fn outcomes(host: &TestHost) -> Vec<Option<RemovalOutcome>> {
     let rows = super::rows(host, &[TableId::Removals]);

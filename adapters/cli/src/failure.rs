@@ -1,7 +1,7 @@
 //! Why the program ends without success, and with which exit code.
 
 use freehold_kernel::ReasonClass;
-use freehold_store::{HostError, StoreError};
+use freehold_store::{HostError, NameError, StoreError};
 
 /// A failure of a command.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +21,17 @@ pub enum Failure {
     /// A check that was told already found something broken.
     #[error("not as promised: {0}")]
     Broken(String),
+    /// The doctor has told what it found.
+    #[error("not as it should be: {0}")]
+    Found(String),
+    /// A failure with the exact next command.
+    #[error("{failure}; next: {next}")]
+    Next {
+        /// What failed.
+        failure: Box<Failure>,
+        /// A command line, quoted for a shell.
+        next: String,
+    },
     /// A check that was told already was cut by a limit: no pass, and nothing broken so far.
     #[error("not through: {0}")]
     Cut(String),
@@ -32,13 +43,35 @@ impl From<StoreError> for Failure {
     }
 }
 
+impl From<NameError> for Failure {
+    fn from(error: NameError) -> Failure {
+        Failure::Host(HostError::Name(error))
+    }
+}
+
 impl Failure {
+    /// The same failure with the command that goes on from it.
+    #[must_use]
+    pub fn then(self, next: String) -> Failure {
+        Failure::Next { failure: Box::new(self), next }
+    }
+
+    /// The next command, if the failure has one.
+    pub fn next(&self) -> Option<&str> {
+        match self {
+            Failure::Next { next, .. } => Some(next),
+            _without => None,
+        }
+    }
+
     /// The exit code; see the crate's table.
     pub fn exit_code(&self) -> u8 {
         match self {
             Failure::Untrue(_) | Failure::Broken(_) => 1,
             Failure::Unknown(_) => 2,
             Failure::Cut(_) => 5,
+            Failure::Found(_) => 6,
+            Failure::Next { failure, .. } => failure.exit_code(),
             Failure::Surroundings(_) => 3,
             Failure::Host(error) => match error {
                 HostError::Refused(_)
@@ -65,7 +98,7 @@ impl Failure {
 
     /// Whether the result was printed already, so that JSON needs no object of its own for it.
     pub fn is_told(&self) -> bool {
-        matches!(self, Failure::Broken(_) | Failure::Cut(_))
+        matches!(self, Failure::Broken(_) | Failure::Cut(_) | Failure::Found(_))
     }
 
     /// A stable word for the kind of failure.
@@ -75,6 +108,8 @@ impl Failure {
             Failure::Unknown(_) => "unknown_name",
             Failure::Broken(_) => "broken",
             Failure::Cut(_) => "cut",
+            Failure::Found(_) => "found",
+            Failure::Next { failure, .. } => failure.code(),
             Failure::Surroundings(_) => "surroundings",
             Failure::Host(error) => match error {
                 HostError::Refused(refused) | HostError::UnsavedWork { refused, .. } => {

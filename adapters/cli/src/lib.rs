@@ -8,9 +8,14 @@
 //! | 3 | the store, the disk or git cannot be used now; trying again may help |
 //! | 4 | closed on purpose: a person has to look |
 //! | 5 | a check was cut by a limit: nothing is broken so far, and it is no pass |
+//! | 6 | the doctor found something |
 
 mod check;
+mod doctor;
 mod failure;
+mod gc;
+mod ground;
+mod jobs;
 mod machine;
 mod place;
 mod show;
@@ -19,6 +24,7 @@ mod work;
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -59,6 +65,24 @@ enum What {
         #[arg(long, value_name = "N")]
         ticks: Option<u32>,
     },
+    /// Cross the rows, git's lists and the disk, and report what does not fit. Changes nothing.
+    Doctor {
+        /// The store's file.
+        #[arg(long, value_name = "FILE")]
+        store: PathBuf,
+    },
+    /// List, explain, retry, cancel and forget cleanup jobs.
+    Jobs(jobs::Args),
+    /// Let go of trash whose time is over and of salvage that has expired. Says what it would do,
+    /// and does it with --yes.
+    Gc {
+        /// The store's file.
+        #[arg(long, value_name = "FILE")]
+        store: PathBuf,
+        /// Do it.
+        #[arg(long)]
+        yes: bool,
+    },
     /// Check the rules: every interleaving and crash of small systems, decided by the kernel
     /// itself; every guard taken out in turn; designs that look right and are wrong.
     #[command(after_long_help = check::HELP)]
@@ -73,6 +97,9 @@ pub fn run() -> ExitCode {
         What::Tour { keep } => tour::run(*keep, &mut out),
         What::Work { store, schema, ticks } => place::StorePlace::read(store, schema.as_deref())
             .and_then(|place| work::run(&place, *ticks, &mut out)),
+        What::Doctor { store } => doctor::run(store, &mut out),
+        What::Jobs(args) => jobs::run(args, &mut out),
+        What::Gc { store, yes } => gc::run(store, *yes, &mut out),
         What::Check(args) => check::run(args, &mut out),
     };
     match done {

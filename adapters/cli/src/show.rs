@@ -75,6 +75,7 @@ impl Show {
                 "ok": false,
                 "error": failure.code(),
                 "says": failure.to_string(),
+                "next": failure.next(),
                 "exit_code": failure.exit_code(),
             }));
         }

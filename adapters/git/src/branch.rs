@@ -30,7 +30,8 @@ pub(crate) fn settle(
     if undoes {
         // W-4: an attempt takes back only the branch that it made itself; a person may have made
         // one of this name after the attempt was planned.
-        let plan = Plan { branch_existed: false, start_commit: place.start_commit.clone() };
+        let start_commit = place.start_commit.clone();
+        let plan = Plan { branch_existed: false, start_commit, lasting: None };
         if !is_ours(git, place, &plan, common)? {
             return kept("it is not the one that this attempt made".to_owned());
         }

@@ -111,6 +111,16 @@ fn linked_admin(place: &Place, at: &Path) -> Result<PathBuf, WorkspaceError> {
     })
 }
 
+/// The recorded worktree lives on at another path (W-31): nothing may conclude that it is gone.
+pub(crate) fn moved_away(place: &Place, to: &Path) -> WorkspaceError {
+    fail(
+        Reason::IdentityMismatch,
+        &place.path,
+        format!("the recorded worktree was moved: its registration now names {}", show(to)),
+        "move it back with `git worktree move`, or have a person forget the resource",
+    )
+}
+
 fn mismatch(place: &Place, why: String) -> WorkspaceError {
     fail(
         Reason::IdentityMismatch,
@@ -126,7 +136,7 @@ pub(crate) fn common_dir(repository: &Path) -> Result<PathBuf, WorkspaceError> {
         fail(
             Reason::Io,
             repository,
-            format!("the repository cannot be read: {e}"),
+            format!("the repository {} cannot be read: {e}", show(repository)),
             "mount its disk, or put it back where it was",
         )
     };
@@ -153,6 +163,19 @@ pub(crate) fn common_dir(repository: &Path) -> Result<PathBuf, WorkspaceError> {
     } else {
         Err(gone(&io::Error::other("there is no git repository")))
     }
+}
+
+/// Where a repository is found even when the work tree that it was named by goes away: the common
+/// git directory, if what was named is a linked worktree.
+pub(crate) fn lasting(repository: &Path) -> Result<Option<PathBuf>, WorkspaceError> {
+    let common = common_dir(repository)?;
+    let link = repository.join(".git");
+    let git_dir = match read_link_file(&link) {
+        Ok(Some(target)) => repository.join(target),
+        Ok(None) | Err(_) => repository.to_path_buf(),
+    };
+    // Only a linked worktree's own git directory names a common one.
+    Ok(git_dir.join("commondir").exists().then_some(common))
 }
 
 /// Whether an administration directory names this worktree.
@@ -239,6 +262,9 @@ pub(crate) struct Registered {
     pub(crate) ours: Option<PathBuf>,
     /// Others that name the same path without our stamp.
     pub(crate) others: Vec<PathBuf>,
+    /// Where a registration with our stamp now names another path: somebody ran
+    /// `git worktree move`.
+    pub(crate) moved: Option<PathBuf>,
 }
 
 /// Looks through a repository's registrations for a place, by reading only.
@@ -248,8 +274,12 @@ pub(crate) fn registered(place: &Place, common: &Path) -> Result<Registered, Wor
         let named = registered_path(&admin);
         let here = named.as_deref() == Some(place.path.as_path());
         // A registration that git did not finish has no link yet; its stamp came first (W-2).
-        if is_stamped(&admin, &place.stamp) && (here || named.is_none()) {
-            found.ours = Some(admin);
+        if is_stamped(&admin, &place.stamp) {
+            if here || named.is_none() {
+                found.ours = Some(admin);
+            } else {
+                found.moved = named;
+            }
         } else if here {
             found.others.push(admin);
         }

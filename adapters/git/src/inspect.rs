@@ -9,7 +9,8 @@ use freehold_store::workspaces::{Inspection, Place, WorkspaceError};
 
 use crate::error::{fail, show};
 use crate::identity::{
-    Held, Proof, common_dir, held, is_half_made, locked_text, prove, registered,
+    Held, Proof, Registered, common_dir, held, is_half_made, locked_text, moved_away, prove,
+    registered,
 };
 use crate::manifest::find_in_trash;
 use crate::process::Git;
@@ -60,7 +61,10 @@ pub(crate) fn standing(place: &Place) -> Result<Standing, WorkspaceError> {
     let common = common_dir(&place.repository);
     match empty_or_missing {
         None => match common {
-            Ok(common) => Ok(Standing::Missing(registered(place, &common)?.ours)),
+            Ok(common) => match registered(place, &common)? {
+                Registered { ours: None, moved: Some(to), .. } => Err(moved_away(place, &to)),
+                found => Ok(Standing::Missing(found.ours)),
+            },
             Err(e) => Err(e),
         },
         Some(mismatch) => {
@@ -283,6 +287,36 @@ fn refused(e: WorkspaceError) -> Inspection {
     let mut answer = answer(found, e.reason);
     // What could not be looked at may hold anything.
     answer.evidence.unsaved = Unsaved::UNKNOWN;
-    answer.details.push(e.detail);
+    answer.details.push(format!("{}; {}", e.detail, e.help));
     answer
+}
+
+/// What a worktree holds that nobody of Freehold's knows (W-41): no row is no proof of no value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holdings {
+    /// What is unsaved in it.
+    pub unsaved: Unsaved,
+    /// One line for each unsaved thing.
+    pub details: Vec<String>,
+    /// One line for each process that stands in it.
+    pub users: Vec<String>,
+}
+
+/// Looks at a linked worktree that no row names, and changes nothing. A folder without a readable
+/// `.git` file is unknown, never clean.
+pub fn holdings(path: &Path) -> Holdings {
+    let tree = tree::read(path);
+    let standing = standing_in(path, &tree.inodes());
+    let users = standing.inside.into_iter().take(NAMED).map(|(_, line)| line).collect();
+    let admin = crate::identity::read_link_file(&path.join(".git"))
+        .ok()
+        .flatten()
+        .and_then(|target| fs::canonicalize(path.join(target)).ok());
+    let Some(admin) = admin else {
+        let details = vec!["it has no .git file that could be read".to_owned()];
+        return Holdings { unsaved: Unsaved::UNKNOWN, details, users };
+    };
+    let target = Target { git_dir: &admin, tree: Some(path), inside: Path::new("") };
+    let seen = unsaved::look(&Git::new(), &target);
+    Holdings { unsaved: seen.unsaved, details: seen.details, users }
 }

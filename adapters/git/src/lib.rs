@@ -27,15 +27,16 @@ mod tests;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use freehold_kernel::{Kind, PathId, Reason, RootId, Warrant, WorktreeId};
+use freehold_kernel::{Authority, Kind, PathId, Reason, RootId, Warrant, WorktreeId};
 use freehold_store::names::{id_of, uuid_text};
 use freehold_store::workspaces::{
     Inspection, Place, Plan, Pulse, Restored, RootPlace, StepDone, WorkspaceError, Workspaces,
 };
 
+pub use inspect::{Holdings, holdings};
 pub use list::{Registration, list_registrations};
 pub use lock::PathLock;
-pub use root::leftovers;
+pub use root::{aside, leftovers, trashes};
 
 use crate::error::fail;
 use crate::process::Git;
@@ -130,14 +131,19 @@ impl Workspaces for GitWorkspaces {
     ) -> Result<StepDone, WorkspaceError> {
         let git = self.holding(lock, place)?;
         check_permission(place, warrant.root(), warrant.path(), warrant.identity())?;
+        let own = uuid_text(warrant.removal().0);
+        let id = match warrant.authority() {
+            Authority::Trash(_) => manifest::filler(place).unwrap_or(own),
+            Authority::Job(_) | Authority::Attempt(_) => own,
+        };
         let removal = remove::Removal {
             git: &git,
             lock,
             place,
-            id: &uuid_text(warrant.removal().0),
+            id: &id,
             limit,
             may_delete_branch: warrant.may_delete_branch(),
-            undoes: matches!(warrant.authority(), freehold_kernel::Authority::Attempt(_)),
+            undoes: matches!(warrant.authority(), Authority::Attempt(_)),
             may_discard: warrant.may_discard(),
             wait: self.lock_wait,
         };

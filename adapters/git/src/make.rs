@@ -18,7 +18,7 @@ use freehold_store::workspaces::{Place, Plan, Pulse, WorkspaceError};
 
 use crate::error::{fail, io_fail, show};
 use crate::identity::{
-    Proof, READY, STAMP, common_dir, is_half_made, is_ready, is_stamped, prove, registered,
+    Proof, READY, STAMP, common_dir, is_half_made, is_ready, is_stamped, lasting, prove, registered,
 };
 use crate::lock::lock_registry;
 use crate::process::{Git, Run, said_no};
@@ -51,9 +51,10 @@ const RACES: &[&str] = &[
 /// What [`crate::GitWorkspaces`] plans a making on (W-1).
 pub(crate) fn plan(git: &Git, place: &Place, start: Option<&str>) -> Result<Plan, WorkspaceError> {
     let common = common_dir(&place.repository)?;
+    let lasting = lasting(&place.repository)?;
     check_branch_name(git, place, &common)?;
     if let Some(tip) = tip(git, &common, &place.branch)? {
-        return Ok(Plan { branch_existed: true, start_commit: tip });
+        return Ok(Plan { branch_existed: true, start_commit: tip, lasting });
     }
     let start = start.unwrap_or("HEAD");
     let revision = format!("{start}^{{commit}}");
@@ -72,7 +73,7 @@ pub(crate) fn plan(git: &Git, place: &Place, start: Option<&str>) -> Result<Plan
             "name a commit, a branch or a tag that exists; an empty repository needs one commit",
         ));
     }
-    Ok(Plan { branch_existed: false, start_commit: output.line() })
+    Ok(Plan { branch_existed: false, start_commit: output.line(), lasting })
 }
 
 /// Only a name that git takes for a branch as it stands: `@` or `-` would be read as another.

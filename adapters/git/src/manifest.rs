@@ -311,6 +311,26 @@ pub(crate) fn find_in_trash(place: &Place) -> Option<PathBuf> {
     None
 }
 
+/// The removal that put a worktree into the trash, by its manifest, even once its unlinking has
+/// begun: a purge has an id of its own, and the trash has its filler's (D-20).
+pub(crate) fn filler(place: &Place) -> Option<String> {
+    let folder = book(&place.root).join("manifests");
+    let stamp = encode(place.stamp.as_bytes());
+    for entry in fs::read_dir(folder).ok()?.flatten() {
+        let Ok(text) = fs::read(entry.path()) else { continue };
+        if text.split(|b| *b == b'\n').next() != Some(stamp.as_bytes()) {
+            continue;
+        }
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        let id = name.strip_suffix(PURGING).map_or(name, |id| id.trim_end_matches('.'));
+        if trash_path(place, id).is_ok_and(|trash| fs::symlink_metadata(trash).is_ok()) {
+            return Some(id.to_owned());
+        }
+    }
+    None
+}
+
 /// Percent-encoding of everything but plain printable text without spaces.
 fn encode(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());

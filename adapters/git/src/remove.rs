@@ -357,6 +357,12 @@ impl Removal<'_> {
         let root = &place.root;
         let trash = self.trash()?;
         let mut found = false;
+        // Recorded and not done, whatever the record says (W-36): the registration goes first.
+        if let Ok(common) = common_dir(&place.repository)
+            && registered(place, &common)?.ours.is_some()
+        {
+            self.unregister()?;
+        }
         if is_there(&trash) {
             let tree = tree::read(&trash);
             if let Some((_, who)) = standing_in(&trash, &tree.inodes()).inside.first() {

@@ -320,3 +320,47 @@ pub fn leftovers(root: &RootPlace) -> Vec<PathBuf> {
     found.sort();
     found
 }
+
+/// The folders of removals in this store's trash of a root, by the removal's id.
+pub fn trashes(root: &RootPlace) -> Vec<(String, PathBuf)> {
+    let mut found = Vec::new();
+    let book = book(root);
+    let prefix = format!("{}-trash-", component(&root.store));
+    let entries = |folder: &Path| -> Vec<PathBuf> {
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).collect()
+    };
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    // As deep as what was moved into it (see `trash_path`).
+    let mut todo = vec![book.join("trash")];
+    while let Some(folder) = todo.pop() {
+        for path in entries(&folder) {
+            if name(&path) == "deep" { todo.push(path) } else { found.push((name(&path), path)) }
+        }
+    }
+    for path in entries(&book) {
+        if let Some(id) = name(&path).strip_prefix("trash-") {
+            found.push((id.to_owned(), path.clone()));
+        }
+    }
+    for path in entries(&root.path.join(BOOK)) {
+        if let Some(id) = name(&path).strip_prefix(&prefix) {
+            found.push((id.to_owned(), path.clone()));
+        }
+    }
+    let top = format!("{BOOK}-{prefix}");
+    for path in entries(&root.path) {
+        if let Some(id) = name(&path).strip_prefix(&top) {
+            found.push((id.to_owned(), path.clone()));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// What was in the way of a removal or a making and is nobody's to delete.
+pub fn aside(root: &RootPlace) -> Vec<PathBuf> {
+    let entries = fs::read_dir(book(root).join("aside")).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|e| e.path()).collect();
+    found.sort();
+    found
+}

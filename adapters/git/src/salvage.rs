@@ -156,6 +156,30 @@ pub fn list(root: &RootPlace) -> Result<Vec<SalvageEntry>, WorkspaceError> {
     Ok(out)
 }
 
+/// Lets go of an entry whose row says that it has expired; false if it was not there any more.
+/// What it held goes with the private store's next garbage collection.
+///
+/// # Errors
+/// If the private store is there and cannot be written.
+pub fn expire(root: &RootPlace, ref_name: &str) -> Result<bool, WorkspaceError> {
+    store::check_ref(root, ref_name)?;
+    crate::root::check_root(root)?;
+    let git = Git::new();
+    let mut on = || true;
+    let mut beat = Beat::new(&mut on, &root.path);
+    for format in [Format::Sha1, Format::Sha256] {
+        let store = Store::new(&git, root, format);
+        if !store.exists() {
+            continue;
+        }
+        if let Some(tip) = store.tip(ref_name, &mut beat)? {
+            store.unpoint(ref_name, &tip, None, &mut beat)?;
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// The lines of an entry's list.
 ///
 /// # Errors

@@ -19,6 +19,7 @@ pub mod run;
 pub mod runtimes;
 pub mod store;
 pub mod submission;
+mod sweep;
 pub mod worker;
 pub mod workspaces;
 

@@ -1,6 +1,7 @@
 //! Task lifecycle operations as a host calls them: reserve, stop, snapshot, mutate, and abort
 //! when anything refuses (03, B-9, T-5).
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use freehold_kernel::{
@@ -93,6 +94,21 @@ struct Driving<'a> {
     trigger: Trigger,
     root: &'a str,
     environment: Option<&'a str>,
+    /// The barriers that this call asked for. Another call of the same instance may drive the
+    /// same operation; its barriers are not this one's to lift.
+    own: RefCell<BTreeSet<JobId>>,
+}
+
+impl<'a> Driving<'a> {
+    fn of(
+        who: &'a Who,
+        operation: &'a Operation,
+        trigger: Trigger,
+        root: &'a str,
+        environment: Option<&'a str>,
+    ) -> Driving<'a> {
+        Driving { who, operation, trigger, root, environment, own: RefCell::default() }
+    }
 }
 
 impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
@@ -107,7 +123,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         operation: &Operation,
     ) -> Result<Reply, HostError> {
         let trigger = if operation.cascade { Trigger::CascadeArchive } else { Trigger::Archive };
-        self.drive_operation(&Driving { who, operation, trigger, root: task, environment: None })
+        self.drive_operation(&Driving::of(who, operation, trigger, task, None))
     }
 
     /// Deletes a task.
@@ -121,7 +137,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         operation: &Operation,
     ) -> Result<Reply, HostError> {
         let trigger = if operation.cascade { Trigger::CascadeDelete } else { Trigger::Delete };
-        self.drive_operation(&Driving { who, operation, trigger, root: task, environment: None })
+        self.drive_operation(&Driving::of(who, operation, trigger, task, None))
     }
 
     /// Deletes a quick chat whose time has come (T-8). A system authority's act.
@@ -131,13 +147,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     pub fn expire_quick_chat(&self, task: &str, operation: &Operation) -> Result<Reply, HostError> {
         let who = Who::system();
         let trigger = Trigger::QuickChatExpire;
-        self.drive_operation(&Driving {
-            who: &who,
-            operation,
-            trigger,
-            root: task,
-            environment: None,
-        })
+        self.drive_operation(&Driving::of(&who, operation, trigger, task, None))
     }
 
     /// Resets an environment: its worktrees go, the task stays active (T-10).
@@ -152,8 +162,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         operation: &Operation,
     ) -> Result<Reply, HostError> {
         let trigger = Trigger::EnvironmentReset;
-        let environment = Some(environment);
-        self.drive_operation(&Driving { who, operation, trigger, root: task, environment })
+        self.drive_operation(&Driving::of(who, operation, trigger, task, Some(environment)))
     }
 
     /// Deletes a workspace with all its tasks (T-9).
@@ -174,7 +183,8 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
                 instance,
             }))
         });
-        if let Err(error) = begun {
+        if let Err(error) = &begun {
+            let error = error.clone();
             // The same operation again, after its end: the answer is its job (T-11).
             let jobs = self.read(&[Read::by(TableId::Jobs, "operation_id", &[&operation.id])])?;
             return match jobs.view.jobs.iter().find(|j| j.mutated_at.is_some()) {
@@ -184,8 +194,10 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
                 Some(_) | None => Err(error),
             };
         }
+        // `Unchanged`: another call of this instance began it and drives it.
+        let began = begun.is_ok_and(|accepted| accepted.reply == Reply::Done);
         let done = self.delete_tasks_of(who, workspace, operation);
-        if done.is_err() {
+        if done.is_err() && began {
             // What cannot be aborted now is aborted by recovery once the lease has lapsed.
             let _ = self.ask(who, None, |c| {
                 Ok(Command::Operation(OperationCommand::AbortWorkspaceDelete {
@@ -221,13 +233,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             })?;
             return Ok(done.reply);
         }
-        let driving = Driving {
-            who,
-            operation,
-            trigger: Trigger::WorkspaceDelete,
-            root: "",
-            environment: None,
-        };
+        let driving = Driving::of(who, operation, Trigger::WorkspaceDelete, "", None);
         self.carry_out(&driving, tasks)
     }
 
@@ -367,15 +373,27 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
                         return Ok(Reply::Job { job: job.id, state: job.state });
                     }
                 }
-                let instance = self.instance;
-                // What cannot be aborted now is cancelled by recovery (B-7).
-                let _ = self.ask(driving.who, None, |c| {
-                    let operation = c.id(&driving.operation.id)?;
-                    Ok(Command::Operation(OperationCommand::Abort { operation, instance }))
-                });
+                self.lift_barriers(driving);
                 Err(error)
             }
         }
+    }
+
+    /// Aborts what this call reserved. What cannot be aborted now is cancelled by recovery (B-7);
+    /// so is what two calls reserved together.
+    fn lift_barriers(&self, driving: &Driving<'_>) {
+        let id = &driving.operation.id;
+        let Ok(jobs) = self.read(&[Read::by(TableId::Jobs, "operation_id", &[id])]) else { return };
+        let own = driving.own.borrow();
+        let prepared = |j: &&freehold_kernel::Job| j.state == freehold_kernel::JobState::Prepared;
+        if jobs.view.jobs.iter().filter(prepared).any(|j| !own.contains(&j.id)) {
+            return;
+        }
+        let instance = self.instance;
+        let _ = self.ask(driving.who, None, |c| {
+            let operation = c.id(id)?;
+            Ok(Command::Operation(OperationCommand::Abort { operation, instance }))
+        });
     }
 
     fn up_to_mutation(
@@ -441,6 +459,8 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         };
         let instance = self.instance;
         let o = driving.operation;
+        let job = JobId(fresh());
+        driving.own.borrow_mut().insert(job);
         let asked = self.ask(driving.who, None, |c| {
             let task: TaskId = c.id(task)?;
             let operation: OperationId = c.id(&o.id)?;
@@ -460,7 +480,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             let content = id_of(Kind::ContentHash, &content);
             Ok(Command::Operation(OperationCommand::Reserve {
                 operation,
-                job: JobId(fresh()),
+                job,
                 task,
                 trigger: driving.trigger,
                 environment,

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use freehold_kernel::{
     Attempt, AttemptCommand, AttemptId, AttemptState, Command, Guard, HostId, Id, Key, Kind,
-    Materialised, OperatorCommand, RemovalId, Reply, RepoId, RepoStatus, RootId, RowKey,
-    SalvageState, TableId, Token,
+    Materialised, OperatorCommand, RemovalId, RemovalOutcome, Reply, RepoId, RepoStatus, RootId,
+    RowKey, SalvageState, TableId, Token,
 };
 
 use crate::host::{Drive, Host, HostError, Who, fresh};
@@ -112,6 +112,16 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         let mut place = self.new_place(&root, wanted, token);
         self.workspaces.check_root(&root)?;
         let plan = self.workspaces.plan(&place, wanted.start.as_deref())?;
+        // A linked worktree may be removed long before what is made from it: what is recorded is
+        // where the repository itself is. A host that has names of its own finds it by those.
+        let mut wanted = wanted.clone();
+        if let Some(lasting) = &plan.lasting
+            && Path::new(&wanted.repository) == place.repository
+        {
+            wanted.repository = path_text(lasting)?;
+            place.repository.clone_from(lasting);
+        }
+        let wanted = &wanted;
         place.branch_created = !plan.branch_existed;
         place.start_commit.clone_from(&plan.start_commit);
         let recorded = self.recorded_slot(wanted)?;
@@ -285,25 +295,40 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         }
     }
 
-    /// Makes the recorded worktree of a row again on its branch (W-7).
+    /// Makes the recorded worktree of a row again on its branch (W-7). If the branch is gone, on a
+    /// new one of its name from the last head that was seen; if that commit is gone too, this is
+    /// refused, and [`Host::make_worktree`] with a start of the caller's choice makes it.
     ///
     /// # Errors
     /// As [`Host::make_worktree`].
     pub fn recreate(&self, who: &Who, repo: &str) -> Result<Made, HostError> {
-        let rows = self
-            .read(&[Read::by(TableId::Repos, "id", &[repo]), Read::all(TableId::ManagedRoots)])?;
+        let rows = self.read(&[
+            Read::by(TableId::Repos, "id", &[repo]),
+            Read::by(TableId::Removals, "repo_id", &[repo]),
+            Read::all(TableId::ManagedRoots),
+        ])?;
         let Some(row) = rows.view.repos.iter().next().copied() else {
             return Err(not_there("repository row", repo, "list the task's repositories"));
         };
         let text = |kind, id: Option<u128>| -> Result<String, HostError> {
             Ok(id.map(|id| rows.names.text(kind, id)).transpose()?.unwrap_or_default())
         };
+        // If its branch was deleted meanwhile, it begins where the last removal saw it, not where
+        // it once began: what was committed since is not left behind in silence.
+        let last = rows
+            .view
+            .removals
+            .iter()
+            .filter(|r| r.head.is_some() && r.outcome != Some(RemovalOutcome::Returned))
+            .max_by_key(|r| (r.created_at, r.id))
+            .and_then(|r| r.head);
+        let start = last.or(row.start_commit);
         let wanted = Wanted {
             environment: rows.names.text(Kind::EnvironmentId, row.task_environment_id.0)?,
             repository: rows.names.text(Kind::RepositoryId, row.repository_id.0)?,
             slug: rows.names.text(Kind::Slug, row.branch_slug.0)?,
             branch: text(Kind::BranchId, row.worktree_branch.map(|b| b.0))?,
-            start: row.start_commit.map(|c| rows.names.text(Kind::CommitId, c.0)).transpose()?,
+            start: start.map(|c| rows.names.text(Kind::CommitId, c.0)).transpose()?,
             root: text(Kind::RootId, row.root_id.map(|r| r.0))?,
         };
         self.make_worktree(who, &wanted)

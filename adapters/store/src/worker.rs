@@ -5,9 +5,10 @@
 //! instance finishes from the rows.
 
 use freehold_kernel::{
-    AttemptState, Authority, AuthorityKind, CleanupCommand, Command, Found, Guard, JobRoot,
-    JobState, Key, Kind, Liveness, Reason, Removal, RemovalId, RemovalStep, Reply, Resource,
-    ResourceKind, ResourceResult, RowKey, SalvageFacts, SalvageId, TableId, Time, Token, Warrant,
+    AttemptState, Authority, AuthorityKind, CleanupCommand, Command, Evidence, Found, Guard,
+    JobRoot, JobState, Key, Kind, Liveness, Reason, ReasonClass, Removal, RemovalId, RemovalStep,
+    Reply, Resource, ResourceKind, ResourceResult, RowKey, SalvageFacts, SalvageId, TableId, Time,
+    Token, Unsaved, Warrant,
 };
 
 use crate::error::StoreError;
@@ -300,7 +301,15 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             resource.start_commit.map(|c| c.0),
             resource.worktree_id.map(|w| w.0),
         )?;
-        let lock = self.workspaces.lock(&place)?;
+        let lock = match self.workspaces.lock(&place) {
+            Ok(lock) => lock,
+            // A path that no lock is given for is no path of a worktree: that is evidence, and
+            // final; trying it again on schedule would find the same (C-9, F14).
+            Err(error) if error.reason.class() == ReasonClass::Final => {
+                return self.refuse_resource(rows, resource, token, &error);
+            }
+            Err(error) => return Err(error.into()),
+        };
         // A removal on this path that nobody settled, whoever permitted it, comes first (C-18).
         if let Some(removal) = unsettled_on(rows, resource) {
             self.resume_removal(&removal, &lock, &place, Some((resource, token)))?;
@@ -328,6 +337,34 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             self.take_steps(warrant, &lock, &place, Some((resource, token)))?;
             ticked.removals += 1;
         }
+        Ok(())
+    }
+
+    /// A worktree resource whose place cannot even be locked: the kernel hears why, and ends it.
+    fn refuse_resource(
+        &self,
+        rows: &Rows,
+        resource: &Resource,
+        token: Token,
+        error: &WorkspaceError,
+    ) -> Result<(), HostError> {
+        let evidence = Evidence {
+            found: Found::Mismatch,
+            unsaved: Unsaved::UNKNOWN,
+            obstacle: error.reason,
+            head: None,
+        };
+        self.ask(&Who::system(), None, |c| {
+            c.know(&rows.names);
+            c.content(TableId::Resources, resource.id.0, "detail", &error.to_string());
+            Ok(Command::Cleanup(CleanupCommand::Permit {
+                resource: resource.id,
+                token,
+                removal: RemovalId(fresh()),
+                removal_token: Token(fresh()),
+                evidence,
+            }))
+        })?;
         Ok(())
     }
 
@@ -366,7 +403,11 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         loop {
             let (removal, token, step) = (warrant.removal(), warrant.token(), warrant.step());
             let mut pulse = self.removal_pulse(removal, token, claim);
-            match self.workspaces.step(lock, place, warrant, limit, &mut pulse) {
+            let taken = self
+                .workspaces
+                .step(lock, place, warrant, limit, &mut pulse)
+                .and_then(|done| self.verified(place, step).map(|()| done));
+            match taken {
                 Ok(done) => {
                     let recorded = self.record_step(removal, token, step, &done);
                     match recorded {
@@ -392,6 +433,26 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
                     return Err(failed.into());
                 }
             }
+        }
+    }
+
+    /// W-36: the last step of a removal is believed when nothing of it is found any more; an
+    /// adapter's word is not enough for a success that nobody would look behind (F60).
+    fn verified(&self, place: &Place, step: RemovalStep) -> Result<(), WorkspaceError> {
+        if step != RemovalStep::Purged {
+            return Ok(());
+        }
+        match self.workspaces.inspect(place).evidence.found {
+            Found::Here | Found::InTrash => Err(WorkspaceError {
+                reason: Reason::Contested,
+                path: place.path.clone(),
+                detail: "the removal was said to be done, and the worktree is still there"
+                    .to_owned(),
+                help: "it is tried again; look at the path and at the trash of its root".to_owned(),
+            }),
+            // What stands there instead is somebody else's, and what cannot be seen now was seen
+            // by the step itself.
+            Found::Missing | Found::Mismatch | Found::Unknown => Ok(()),
         }
     }
 

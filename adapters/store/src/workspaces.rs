@@ -71,6 +71,9 @@ pub struct Plan {
     pub branch_existed: bool,
     /// The commit to start from, in hex: the branch's tip if it is there.
     pub start_commit: String,
+    /// Where the repository is found even if the work tree that it was named by goes away; none
+    /// if it was named by what lasts.
+    pub lasting: Option<PathBuf>,
 }
 
 /// An inspection: what the kernel decides on, and the list that people read.

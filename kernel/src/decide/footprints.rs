@@ -469,6 +469,7 @@ fn operator(command: &OperatorCommand, to: &mut Vec<L>) {
                 L::RootsOfJobs,
                 L::ResourcesOfJobs,
                 L::RemovalsOfResources,
+                L::TrashOfRemovals,
                 L::ReposOfRemovals,
             ]);
         }

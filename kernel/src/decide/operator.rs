@@ -134,6 +134,7 @@ impl<G: GuardSet> Ctx<'_, G> {
                 row.updated_at = now;
             }
             self.event(EventKind::RemovalSettled, removal.row_key(), "forgotten");
+            self.keep_forgotten_trash(&removal);
             // Once it was renamed it is not in its place any more; its trash row stays, and
             // is listed.
             let input = match removal.last_step {
@@ -162,6 +163,19 @@ impl<G: GuardSet> Ctx<'_, G> {
         self.event(EventKind::ResourceForgotten, resource.row_key(), "");
         self.after_forgetting(&job, resource.job_root_id)?;
         Ok(Reply::Done)
+    }
+
+    /// The trash of a removal that nobody goes on with is kept like any other and purged when its
+    /// time is over: without a time it would lie there for ever (D-20).
+    fn keep_forgotten_trash(&mut self, removal: &Removal) {
+        let until = self.now + self.settings().trash_retention;
+        let now = self.now;
+        if let Some(row) = self.view.trash.edit(super::removal::trash_of(removal).0)
+            && row.state == TrashState::Kept
+        {
+            row.restorable_until = Some(until);
+            row.updated_at = now;
+        }
     }
 
     /// A part of which nothing is left by a person's word is done.

@@ -33,7 +33,8 @@ fn a_new_branch_is_made_locked_and_stamped() {
     let config = fs::read(f.main.join(".git/config")).unwrap();
     let place = f.place("group/w");
     let plan = f.plan(&place);
-    assert_eq!(plan, Plan { branch_existed: false, start_commit: place.start_commit.clone() });
+    let start_commit = place.start_commit.clone();
+    assert_eq!(plan, Plan { branch_existed: false, start_commit, lasting: None });
     f.try_make(&place, &plan).unwrap();
     assert_made(&f, &place);
     let listed = crate::list_registrations(&f.main).unwrap();
@@ -54,7 +55,8 @@ fn an_existing_branch_is_used_where_it_stands() {
     git(&f.main, &["commit", "--allow-empty", "--quiet", "-m", "second"]);
     git(&f.main, &["branch", &place.branch, "HEAD~1"]);
     let plan = f.plan(&place);
-    assert_eq!(plan, Plan { branch_existed: true, start_commit: place.start_commit.clone() });
+    let start_commit = place.start_commit.clone();
+    assert_eq!(plan, Plan { branch_existed: true, start_commit, lasting: None });
     f.try_make(&place, &plan).unwrap();
     assert_made(&f, &place);
 }

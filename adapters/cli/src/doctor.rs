@@ -1,0 +1,124 @@
+//! `freehold doctor`: rows, git's lists and the disk, crossed (W-41). A report: nothing is written,
+//! not even a row; what nobody knows is shown with what it holds, and left alone.
+
+mod disk;
+mod rows;
+
+use std::path::Path;
+
+use freehold_kernel::TableId;
+use freehold_store::{Read, Store};
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::ground::{open, roots, wait};
+use crate::machine::machine_name;
+use crate::show::Show;
+
+/// Something that does not fit.
+#[derive(Debug)]
+struct Finding {
+    /// A stable word for its kind.
+    kind: &'static str,
+    /// The path or id that is meant.
+    about: String,
+    /// What was seen.
+    says: String,
+    /// One line for each thing that it holds.
+    holds: Vec<String>,
+    /// The exact next command.
+    next: String,
+}
+
+/// What a look found, and how much was looked at.
+#[derive(Debug, Default)]
+struct Report {
+    findings: Vec<Finding>,
+    worktrees: usize,
+    registrations: usize,
+    folders: usize,
+}
+
+impl Report {
+    fn find(
+        &mut self,
+        kind: &'static str,
+        about: impl Into<String>,
+        says: impl Into<String>,
+        next: String,
+    ) -> &mut Finding {
+        let (about, says) = (about.into(), says.into());
+        self.findings.push(Finding { kind, about, says, holds: Vec::new(), next });
+        let last = self.findings.len() - 1;
+        &mut self.findings[last]
+    }
+}
+
+/// Every table that the report crosses.
+const TABLES: &[TableId] = &[
+    TableId::Environments,
+    TableId::Repos,
+    TableId::Attempts,
+    TableId::Removals,
+    TableId::Trash,
+    TableId::Jobs,
+    TableId::JobRoots,
+    TableId::Resources,
+    TableId::ManagedRoots,
+];
+
+pub(crate) fn run(store: &Path, out: &mut Show) -> Result<(), Failure> {
+    let sqlite = open(store)?;
+    let reads: Vec<Read> = TABLES.iter().map(|t| Read::all(*t)).collect();
+    let rows = wait(sqlite.read(&reads))?;
+    let all = roots(&sqlite, &rows)?;
+    let machine = machine_name();
+    // Another machine's roots are not this one's to judge (D-18).
+    let elsewhere = all.iter().filter(|(_, host)| *host != machine).count();
+    let roots: Vec<_> =
+        all.into_iter().filter(|(_, host)| *host == machine).map(|(root, _)| root).collect();
+    let mut report = Report::default();
+    rows::unreadable(&rows, store, &mut report);
+    rows::unfinished(&rows, store, &mut report)?;
+    disk::cross(&rows, &roots, store, &mut report)?;
+    tell(&report, elsewhere, out)
+}
+
+fn tell(report: &Report, elsewhere: usize, out: &mut Show) -> Result<(), Failure> {
+    for f in &report.findings {
+        out.say(&format!("{}: {}: {}", f.kind, f.about, f.says));
+        for line in &f.holds {
+            out.say(&format!("    {line}"));
+        }
+        out.say(&format!("    next: {}", f.next));
+    }
+    let words = format!(
+        "{} findings; looked at {} worktrees, {} registrations, {} folders; {} roots of other machines",
+        report.findings.len(),
+        report.worktrees,
+        report.registrations,
+        report.folders,
+        elsewhere
+    );
+    let findings: Vec<_> = report
+        .findings
+        .iter()
+        .map(|f| {
+            json!({
+                "kind": f.kind, "about": f.about, "says": f.says, "holds": f.holds, "next": f.next,
+            })
+        })
+        .collect();
+    out.result(
+        &json!({
+            "ok": findings.is_empty(),
+            "findings": findings,
+            "worktrees": report.worktrees,
+            "registrations": report.registrations,
+            "folders": report.folders,
+            "roots_elsewhere": elsewhere,
+        }),
+        &words,
+    );
+    if report.findings.is_empty() { Ok(()) } else { Err(Failure::Found(words)) }
+}

@@ -1,0 +1,139 @@
+//! `freehold gc`: lets go of what is kept no longer. The dry run and the real run take the same
+//! decision from the same function.
+
+use std::path::{Path, PathBuf};
+
+use freehold_git::salvage;
+use freehold_kernel::{Kind, Row, SalvageState, TableId, TrashState};
+use freehold_sqlite::Sqlite;
+use freehold_store::workspaces::RootPlace;
+use freehold_store::{Read, Rows, Store};
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::ground::{content, host, next, open, roots, wait};
+use crate::machine::machine_name;
+use crate::show::Show;
+
+/// What a run would let go of.
+struct Plan {
+    /// Trash whose time is over: its id, and the path that it was moved from.
+    trash: Vec<(String, PathBuf)>,
+    /// Salvage that has expired and is still there: its root and ref.
+    salvage: Vec<(RootPlace, String)>,
+    /// Trash that is still kept.
+    kept: usize,
+    /// What other machines serve.
+    elsewhere: usize,
+}
+
+fn read(sqlite: &Sqlite) -> Result<Rows, Failure> {
+    Ok(wait(sqlite.read(&[
+        Read::all(TableId::Trash),
+        Read::all(TableId::Salvage),
+        Read::all(TableId::ManagedRoots),
+    ]))?)
+}
+
+fn plan(sqlite: &Sqlite, machine: &str) -> Result<Plan, Failure> {
+    let rows = read(sqlite)?;
+    let roots = roots(sqlite, &rows)?;
+    let served = |id| roots.iter().find(|(r, host)| r.id == id && host == machine).map(|(r, _)| r);
+    let mut plan = Plan { trash: Vec::new(), salvage: Vec::new(), kept: 0, elsewhere: 0 };
+    for row in rows.view.trash.iter() {
+        let lapsed = row.restorable_until.is_some_and(|until| until <= rows.view.now);
+        match row.state {
+            TrashState::Gone => {}
+            TrashState::Kept | TrashState::Purging if lapsed => {
+                if served(row.root_id).is_none() {
+                    plan.elsewhere += 1;
+                    continue;
+                }
+                let id = rows.names.text(Kind::TrashId, row.id.0)?;
+                plan.trash.push((id, rows.names.text(Kind::PathId, row.path.0)?.into()));
+            }
+            TrashState::Kept | TrashState::Restoring | TrashState::Purging => plan.kept += 1,
+        }
+    }
+    for row in rows.view.salvage.iter().filter(|s| s.state == SalvageState::Expired) {
+        let Some(root) = served(row.root_id) else {
+            plan.elsewhere += 1;
+            continue;
+        };
+        let ref_name = content(&rows, &row.row_key(), "ref_name");
+        let there = salvage::list(root).map_err(freehold_store::HostError::from)?;
+        if there.iter().any(|e| e.ref_name == ref_name) {
+            plan.salvage.push((root.clone(), ref_name));
+        }
+    }
+    Ok(plan)
+}
+
+pub(crate) fn run(store: &Path, yes: bool, out: &mut Show) -> Result<(), Failure> {
+    let planned = plan(&open(store)?, &machine_name())?;
+    for (id, path) in &planned.trash {
+        out.say(&format!("trash {id}, from {}", path.display()));
+    }
+    for (root, ref_name) in &planned.salvage {
+        out.say(&format!("expired salvage {ref_name} beside {}", root.path.display()));
+    }
+    let trash: Vec<&str> = planned.trash.iter().map(|(id, _)| id.as_str()).collect();
+    let salvage: Vec<&str> = planned.salvage.iter().map(|(_, name)| name.as_str()).collect();
+    if !yes {
+        let goes_on = next(&["gc", "--yes"], store);
+        let some = !trash.is_empty() || !salvage.is_empty();
+        let words = format!(
+            "{} trash and {} salvage would go, {} still kept, {} on other machines{}",
+            trash.len(),
+            salvage.len(),
+            planned.kept,
+            planned.elsewhere,
+            if some { format!("; next: {goes_on}") } else { String::new() }
+        );
+        out.result(
+            &json!({
+                "ok": true, "dry_run": true, "trash": trash, "salvage": salvage,
+                "kept": planned.kept, "elsewhere": planned.elsewhere,
+                "next": some.then_some(goes_on),
+            }),
+            &words,
+        );
+        return Ok(());
+    }
+    let host = host(store)?;
+    // Counted is what was done, not what was planned.
+    let (mut purged, mut expired, mut failed) = (Vec::new(), Vec::new(), None);
+    for (id, _) in &planned.trash {
+        match host.purge_trash(id) {
+            Ok(()) => purged.push(id.as_str()),
+            Err(error) => {
+                out.aside(&format!("not now: trash {id}: {error}"));
+                failed = failed.or(Some(Failure::Host(error)));
+            }
+        }
+    }
+    for (root, ref_name) in &planned.salvage {
+        match salvage::expire(root, ref_name) {
+            Ok(true) => expired.push(ref_name.as_str()),
+            Ok(false) => {}
+            Err(error) => {
+                out.aside(&format!("not now: salvage {ref_name}: {error}"));
+                failed = failed.or(Some(Failure::Host(error.into())));
+            }
+        }
+    }
+    let words = format!("{} trash purged, {} salvage expired", purged.len(), expired.len());
+    match failed {
+        None => {
+            out.result(
+                &json!({"ok": true, "dry_run": false, "trash": purged, "salvage": expired}),
+                &words,
+            );
+            Ok(())
+        }
+        Some(failure) => {
+            out.say(&words);
+            Err(failure.then(next(&["gc"], store)))
+        }
+    }
+}
