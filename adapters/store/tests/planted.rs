@@ -3,11 +3,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+use freehold_kernel::{Guard, Time};
+use freehold_store::Clock;
 use freehold_testkit::driver::Driver;
 use freehold_testkit::driver::backend::Mutant;
 use freehold_testkit::driver::random::{number, run, runner, sequence};
-use freehold_kernel::{Guard, Time};
-use freehold_store::Clock;
 use proptest::test_runner::{TestCaseError, TestError};
 
 /// Runs sequences until a check fails; the shrunk failure and how many operations it has left.

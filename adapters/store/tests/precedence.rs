@@ -7,9 +7,9 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use freehold_kernel::{Guard, GuardSet, Output, decide_with};
 use freehold_testkit::driver::Driver;
 use freehold_testkit::driver::random::{memory, number, run, runner, sequence};
-use freehold_kernel::{Guard, GuardSet, Output, decide_with};
 use proptest::test_runner::TestCaseError;
 
 /// No guard is in the set; each that is asked for is written down.

@@ -13,4 +13,3 @@ mod requests;
 mod rights;
 mod schema;
 mod within;
-
