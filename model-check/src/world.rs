@@ -163,8 +163,8 @@ impl World {
         if self.view != as_it_was.view {
             self.view = as_it_was.view.clone();
         }
-        self.disk.clone_from(&as_it_was.disk);
-        self.history.clone_from(&as_it_was.history);
+        copy_disk(&mut self.disk, &as_it_was.disk);
+        copy_history(&mut self.history, &as_it_was.history);
         self.held.clone_from(&as_it_was.held);
         self.facts.clone_from(&as_it_was.facts);
     }
@@ -214,4 +214,20 @@ impl World {
             self.facts.sort_unstable();
         }
     }
+}
+
+/// Becomes equal to another, in the memory that it has.
+pub(crate) fn copy_disk(to: &mut Disk, from: &Disk) {
+    let Disk { worktrees, hands } = from;
+    to.worktrees.clone_from(worktrees);
+    to.hands.clone_from(hands);
+}
+
+/// The same for what was once true.
+pub(crate) fn copy_history(to: &mut History, from: &History) {
+    let History { deleted, stopped, ended, settled } = from;
+    to.deleted.clone_from(deleted);
+    to.stopped.clone_from(stopped);
+    to.ended.clone_from(ended);
+    to.settled.clone_from(settled);
 }

@@ -1,6 +1,9 @@
 //! Symmetry is right: what it leaves out differs from what it keeps by names only, and every such
 //! difference can really happen.
 
+#[path = "symmetry/broken.rs"]
+mod broken;
+
 use std::collections::HashSet;
 
 use freehold_kernel::{Command, Guard, OperationCommand, Permissions, Trigger};
@@ -8,6 +11,7 @@ use freehold_model_check::explore::{Model, To};
 use freehold_model_check::models::actors::person::Act;
 use freehold_model_check::models::actors::{Maker, Operator, Person, Recovery};
 use freehold_model_check::models::begin;
+use freehold_model_check::models::catalogue::systems;
 use freehold_model_check::models::creation::{creating_sessions, interchangeable};
 use freehold_model_check::models::names::task;
 use freehold_model_check::{Limits, System, explore};
@@ -130,4 +134,19 @@ fn a_trace_found_under_symmetry_is_a_real_run() {
             To::Broken(n) => assert_eq!(system.broken(n), found.broken),
         }
     }
+}
+
+/// How many states a system of the catalogue has in full for each that is kept.
+#[test]
+fn two_makers_and_two_sessions_of_the_catalogue_are_worth_their_symmetry() {
+    let entry = systems().into_iter().find(|e| e.name == "creation-archive-four");
+    let entry = entry.expect("it is in the catalogue");
+    let limits = Limits { rest: false, ..Limits::default() };
+    let reduced = explore(&(entry.build)(), limits);
+    let full = explore(&(entry.build)().in_full(), limits);
+    let factor = full.states as f64 / reduced.states as f64;
+    println!("{}: {} of {} states, factor {factor:.2}", entry.name, reduced.states, full.states);
+    assert_eq!((reduced.states, reduced.depth), (entry.states, full.depth));
+    assert!(reduced.exhaustive() && full.exhaustive());
+    assert!(factor > 2.9, "{factor:.2}");
 }

@@ -187,10 +187,7 @@ impl Property {
 
 /// Every property that a world breaks, in the order of 09, each with its first witness. Lazy: the
 /// next property is looked at when it is asked for.
-pub fn broken_in(
-    view: &View,
-    disk: &Disk,
-) -> impl Iterator<Item = (&'static Property, Witness)> {
+pub fn broken_in(view: &View, disk: &Disk) -> impl Iterator<Item = (&'static Property, Witness)> {
     PROPERTIES.iter().filter_map(move |p| Some((p, p.state(view, disk).err()?)))
 }
 

@@ -39,7 +39,7 @@ pub const SYSTEMS: &[Entry] = &[
         says: "a tree is archived while the task in its middle is deleted alone",
         scope: Scope::Ci,
         build: two_operations,
-        states: 6_438,
+        states: 16_209,
     },
     Entry {
         name: "cascade-workspace",
@@ -55,7 +55,7 @@ pub const SYSTEMS: &[Entry] = &[
         says: "an empty workspace is deleted while a task is created in it",
         scope: Scope::Ci,
         build: empty_workspace,
-        states: 1_465,
+        states: 2_894,
     },
     Entry {
         name: "cascade-chat",
@@ -273,6 +273,7 @@ pub fn two_operations() -> System {
         .with(Clock)
         .allowing(1, Fault::Crash)
         .allowing(1, Fault::Slow)
+        .allowing(1, Fault::LostReply)
         .sometimes("the grandchild moved up", |w| {
             w.view.tasks.id(task(2).0).is_some_and(|t| t.parent_id == Some(task(0)))
         })
@@ -330,7 +331,10 @@ pub fn empty_workspace() -> System {
         .with(Recovery { instance: 1 })
         .with(Worker { instance: 1 })
         .with(Clock);
-    of_workspaces(system).allowing(1, Fault::Crash).allowing(1, Fault::Slow)
+    of_workspaces(system)
+        .allowing(1, Fault::Crash)
+        .allowing(1, Fault::Slow)
+        .allowing(1, Fault::LostReply)
 }
 
 /// A slow instance deletes a workspace of one task, and another one gives that up.

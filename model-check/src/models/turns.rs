@@ -54,7 +54,7 @@ pub const SYSTEMS: &[Entry] = &[
         says: "two instances run one session's turns; one of them drains, and its lease lapses",
         scope: Scope::Ci,
         build: drain,
-        states: 81_268,
+        states: 76_032,
     },
     Entry {
         name: "turns-archive",
@@ -82,6 +82,14 @@ pub const SYSTEMS: &[Entry] = &[
         scope: Scope::Long,
         build: || archive("turns-large", Size::LARGE),
         states: 645_979,
+    },
+    Entry {
+        name: "turns-large-faults",
+        model: 3,
+        says: "the same with two crashes and a slow holder",
+        scope: Scope::Long,
+        build: || archive("turns-large", Size { crashes: 2, slow: 1, ..Size::LARGE }),
+        states: 0,
     },
 ];
 

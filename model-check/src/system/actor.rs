@@ -176,10 +176,9 @@ impl<L: Copy> Steps<'_, L> {
         change: impl FnOnce(&mut World, &[Guard]) -> Result<Option<L>, Broken>,
     ) {
         let Some(fault) = self.allowed_fault() else { return };
-        let mut world = self.world.clone();
-        let to = match change(&mut world, self.terms.without) {
-            Ok(Some(local)) => Ok((&world, local)),
-            Ok(None) => return,
+        let to = match change(self.scratch, self.terms.without) {
+            Ok(Some(local)) => Ok((&*self.scratch, local)),
+            Ok(None) => return self.scratch.restore(self.world),
             Err(broken) => Err(broken),
         };
         let line = self.who.as_ref().map(|who| Line {
@@ -191,5 +190,6 @@ impl<L: Copy> Steps<'_, L> {
             fault,
         });
         (self.take)(Taken { to, fault, line });
+        self.scratch.restore(self.world);
     }
 }

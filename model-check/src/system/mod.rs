@@ -344,8 +344,7 @@ impl System {
         let world = match memo.renamed.get(&key) {
             Some(world) => *world,
             None => {
-                let look = |w: &World| self.look(w);
-                let world = memo.worlds.renamed(state.world, &symmetry.renaming, &look);
+                let world = memo.worlds.renamed(state.world, number, &symmetry.renaming);
                 memo.renamed.insert(key, world);
                 world
             }

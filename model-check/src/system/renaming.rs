@@ -1,6 +1,5 @@
 //! Other names for the same: what a symmetry of a system does to ids, rows and worlds.
 
-use std::collections::HashMap;
 use std::sync::Mutex;
 
 use freehold_kernel::properties::{Disk, Hand, History, Physical};
@@ -8,8 +7,9 @@ use freehold_kernel::{
     AttemptId, Cell, InputId, JobId, PathId, RemovalId, RootId, Row, Table, Token, TurnId, Value,
     View, Visit, VisitMut, WorktreeId, derive,
 };
+use hashbrown::HashMap;
 
-use crate::world::{NOW, World};
+use crate::world::NOW;
 
 /// A renaming of ids: pairs that change places, and everything that the kernel derives from them.
 #[derive(Debug)]
@@ -118,22 +118,15 @@ impl Renaming {
         self.pairs.iter().all(|(a, b)| self.pairs.get(b) == Some(a))
     }
 
-    /// The world under its other names.
-    pub(super) fn world(&self, world: &World) -> World {
+    /// Rows under their other names.
+    pub(super) fn view(&self, view: &View) -> View {
         let mut renaming = Rows { by: self, view: View { now: NOW, ..View::default() } };
-        world.view.each(&mut renaming);
-        let mut held: Vec<u128> = world.held.iter().map(|id| self.id(*id)).collect();
-        held.sort_unstable();
-        World {
-            view: renaming.view,
-            disk: self.disk(&world.disk),
-            history: self.history(&world.history),
-            held,
-            facts: world.facts.clone(),
-        }
+        view.each(&mut renaming);
+        renaming.view
     }
 
-    fn disk(&self, disk: &Disk) -> Disk {
+    /// The disk under its other names.
+    pub(super) fn disk(&self, disk: &Disk) -> Disk {
         let worktrees = disk.worktrees.iter().map(|w| Physical {
             identity: WorktreeId(self.id(w.identity.0)),
             root: RootId(self.id(w.root.0)),
@@ -150,7 +143,8 @@ impl Renaming {
         Disk { worktrees: worktrees.collect(), hands: hands.collect() }
     }
 
-    fn history(&self, history: &History) -> History {
+    /// What was once true, under its other names.
+    pub(super) fn history(&self, history: &History) -> History {
         History {
             deleted: history.deleted.iter().map(|(k, id)| (*k, self.id(*id))).collect(),
             stopped: history.stopped.iter().map(|j| JobId(self.id(j.0))).collect(),

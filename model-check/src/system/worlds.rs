@@ -11,7 +11,7 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use super::renaming::Renaming;
 use crate::explore::Broken;
-use crate::world::{NOW, World};
+use crate::world::{NOW, World, copy_disk, copy_history};
 
 /// Tables are kept in groups that mostly change together.
 const GROUPS: usize = 4;
@@ -31,7 +31,7 @@ const fn group(table: TableId) -> usize {
 }
 
 /// What is outside the rows.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Outside {
     disk: Disk,
     history: History,
@@ -40,9 +40,17 @@ struct Outside {
 }
 
 impl Outside {
+    /// Becomes that of a world, in the memory that it has.
+    fn read(&mut self, world: &World) {
+        copy_disk(&mut self.disk, &world.disk);
+        copy_history(&mut self.history, &world.history);
+        self.held.clone_from(&world.held);
+        self.facts.clone_from(&world.facts);
+    }
+
     /// What may be in any order is put in one.
-    fn of(world: &World) -> Outside {
-        let (mut disk, mut history) = (world.disk.clone(), world.history.clone());
+    fn put_in_order(&mut self) {
+        let (disk, history) = (&mut self.disk, &mut self.history);
         disk.worktrees.sort_unstable();
         disk.hands.sort_unstable();
         history.deleted.sort_unstable_by_key(|(_, id)| *id);
@@ -51,7 +59,7 @@ impl Outside {
         history.ended.sort_unstable();
         history.ended.dedup();
         history.settled.sort_unstable_by_key(|(id, _)| *id);
-        Outside { disk, history, held: world.held.clone(), facts: world.facts.clone() }
+        self.held.sort_unstable();
     }
 }
 
@@ -85,6 +93,11 @@ pub(super) struct Worlds {
     /// Used again for each world.
     buffers: [Vec<(u8, u32)>; GROUPS],
     outsides: Kept<Outside>,
+    /// Used again for each world.
+    outside: Outside,
+    /// Symmetry, part of a key and its number to the number of its image: a part's image is its
+    /// own, whatever world it is a part of.
+    images: HashMap<u64, u32>,
     keys: Vec<Key>,
     by_key: HashTable<u32>,
     known: Vec<Known>,
@@ -119,6 +132,19 @@ impl<T: Eq + Hash> Kept<T> {
         });
         self.values.push(value);
         (number, true)
+    }
+
+    /// The same for a value that is copied only if it is new.
+    fn keep_copy(&mut self, hasher: &DefaultHashBuilder, value: &T) -> (u32, bool)
+    where
+        T: Clone,
+    {
+        let hash = hasher.hash_one(value);
+        let values = &self.values;
+        match self.table.find(hash, |n| values.get(*n as usize) == Some(value)) {
+            Some(n) => (*n, false),
+            None => self.keep(hasher, value.clone()),
+        }
     }
 
     fn bytes(&self) -> usize {
@@ -232,42 +258,64 @@ impl VisitMut for Loading<'_> {
 impl Worlds {
     /// The world's number. What may be in any order is put in one.
     pub(super) fn keep(&mut self, world: &World, look: Look<'_>) -> u32 {
-        let mut buffers = std::mem::take(&mut self.buffers);
-        buffers.iter_mut().for_each(Vec::clear);
-        let mut interning = Interning {
-            rows: &mut self.rows,
-            hasher: &self.hasher,
-            groups: &mut buffers,
-            grown: 0,
-        };
-        world.view.each(&mut interning);
-        self.row_bytes += interning.grown;
+        self.intern(&world.view);
         let mut key: Key = [0; GROUPS + 1];
-        for (at, rows) in buffers.iter().enumerate() {
-            let (number, new) = self.groups[at].keep_slice(&self.hasher, rows);
-            key[at] = number;
-            self.heap_bytes += if new { rows.len() * size_of::<(u8, u32)>() } else { 0 };
+        for (at, number) in key.iter_mut().enumerate().take(GROUPS) {
+            *number = self.keep_rows(at);
         }
-        self.buffers = buffers;
-        let (number, new) = self.outsides.keep(&self.hasher, Outside::of(world));
-        key[GROUPS] = number;
-        self.heap_bytes += if new { 512 } else { 0 };
-
-        let hash = self.hasher.hash_one(key);
-        let keys = &self.keys;
-        if let Some(n) = self.by_key.find(hash, |n| keys.get(*n as usize) == Some(&key)) {
-            return *n;
+        self.outside.read(world);
+        key[GROUPS] = self.keep_outside();
+        if let Some(number) = self.find(&key) {
+            return number;
         }
-        let number = self.keys.len() as u32;
-        let hasher = &self.hasher;
-        self.by_key.insert_unique(hash, number, |n| {
-            keys.get(*n as usize).map_or(0, |k| hasher.hash_one(k))
-        });
-        self.keys.push(key);
         let (holds, seen) = look(world);
         let broken = holds.err().map(|broken| self.number_of(broken));
         let rests = check_goals(&world.view).is_ok();
-        self.known.push(Known { broken, rests, seen });
+        self.add(key, Known { broken, rests, seen })
+    }
+
+    /// Every row to the buffers.
+    fn intern(&mut self, view: &View) {
+        self.buffers.iter_mut().for_each(Vec::clear);
+        let mut interning = Interning {
+            rows: &mut self.rows,
+            hasher: &self.hasher,
+            groups: &mut self.buffers,
+            grown: 0,
+        };
+        view.each(&mut interning);
+        self.row_bytes += interning.grown;
+    }
+
+    /// The number of the rows in a buffer.
+    fn keep_rows(&mut self, at: usize) -> u32 {
+        let rows = &self.buffers[at];
+        let (number, new) = self.groups[at].keep_slice(&self.hasher, rows);
+        self.heap_bytes += if new { rows.len() * size_of::<(u8, u32)>() } else { 0 };
+        number
+    }
+
+    /// The number of what is in the buffer for it.
+    fn keep_outside(&mut self) -> u32 {
+        self.outside.put_in_order();
+        let (number, new) = self.outsides.keep_copy(&self.hasher, &self.outside);
+        self.heap_bytes += if new { 512 } else { 0 };
+        number
+    }
+
+    fn find(&self, key: &Key) -> Option<u32> {
+        let hash = self.hasher.hash_one(key);
+        self.by_key.find(hash, |n| self.keys.get(*n as usize) == Some(key)).copied()
+    }
+
+    fn add(&mut self, key: Key, known: Known) -> u32 {
+        let number = self.keys.len() as u32;
+        let (keys, hasher) = (&self.keys, &self.hasher);
+        self.by_key.insert_unique(hasher.hash_one(key), number, |n| {
+            keys.get(*n as usize).map_or(0, |k| hasher.hash_one(k))
+        });
+        self.keys.push(key);
+        self.known.push(known);
         number
     }
 
@@ -311,10 +359,42 @@ impl Worlds {
         }
     }
 
-    /// The world with this number, under other names.
-    pub(super) fn renamed(&mut self, world: u32, renaming: &Renaming, look: Look<'_>) -> u32 {
-        let renamed = renaming.world(&self.load(world));
-        self.keep(&renamed, look)
+    /// The world with this number, under other names. What holds of it is what holds under its old
+    /// ones: no property, no goal and no circumstance of a system with symmetries goes by names.
+    pub(super) fn renamed(&mut self, world: u32, symmetry: usize, renaming: &Renaming) -> u32 {
+        let mut key = self.keys[world as usize];
+        for (at, part) in key.iter_mut().enumerate() {
+            let which = (symmetry as u64) << 40 | (at as u64) << 32 | u64::from(*part);
+            *part = match self.images.get(&which) {
+                Some(image) => *image,
+                None => {
+                    let image = self.renamed_part(at, *part, renaming);
+                    self.images.insert(which, image);
+                    image
+                }
+            };
+        }
+        let known = self.known(world);
+        self.find(&key).unwrap_or_else(|| self.add(key, known))
+    }
+
+    fn renamed_part(&mut self, at: usize, part: u32, renaming: &Renaming) -> u32 {
+        if at == GROUPS {
+            let outside = &self.outsides.values[part as usize];
+            self.outside = Outside {
+                disk: renaming.disk(&outside.disk),
+                history: renaming.history(&outside.history),
+                held: outside.held.iter().map(|id| renaming.id(*id)).collect(),
+                facts: outside.facts.clone(),
+            };
+            return self.keep_outside();
+        }
+        let mut groups: [&[(u8, u32)]; GROUPS] = [&[]; GROUPS];
+        groups[at] = &self.groups[at].values[part as usize];
+        let mut view = View { now: NOW, ..View::default() };
+        view.each_mut(&mut Loading { rows: &self.rows, groups });
+        self.intern(&renaming.view(&view));
+        self.keep_rows(at)
     }
 
     /// How many worlds there are.
@@ -328,6 +408,7 @@ impl Worlds {
             + self.heap_bytes
             + self.groups.iter().map(Kept::bytes).sum::<usize>()
             + self.outsides.bytes()
+            + self.images.capacity() * 8 / 7 * 17
             + self.keys.capacity() * size_of::<Key>()
             + self.by_key.capacity() * 8 / 7 * 5
             + self.known.capacity() * size_of::<Known>()

@@ -30,6 +30,10 @@ pub enum Deed {
     LoseRuntimes,
     /// They can be looked at again.
     FindRuntimes,
+    /// A row of the job can no longer be read.
+    Damage,
+    /// It can be read again.
+    Mend,
 }
 
 /// Does these, in this order, whenever.
@@ -46,8 +50,11 @@ impl Outsider {
             | Deed::Exchange(_)
             | Deed::Delete(_)
             | Deed::Enter
-            | Deed::LoseRuntimes => true,
-            Deed::Mount(_) | Deed::PutBack(_) | Deed::Leave | Deed::FindRuntimes => false,
+            | Deed::LoseRuntimes
+            | Deed::Damage => true,
+            Deed::Mount(_) | Deed::PutBack(_) | Deed::Leave | Deed::FindRuntimes | Deed::Mend => {
+                false
+            }
         }
     }
 
@@ -62,6 +69,8 @@ impl Outsider {
             Deed::Leave => "closes the shell".to_owned(),
             Deed::LoseRuntimes => "cuts the line to the runtimes' machine".to_owned(),
             Deed::FindRuntimes => "mends the line to the runtimes' machine".to_owned(),
+            Deed::Damage => "damages a row of the job".to_owned(),
+            Deed::Mend => "mends the row".to_owned(),
         }
     }
 
@@ -97,6 +106,8 @@ impl Outsider {
             Deed::Leave => world.set_fact("in use", 0),
             Deed::LoseRuntimes => world.set_fact("runtime out of reach", 1),
             Deed::FindRuntimes => world.set_fact("runtime out of reach", 0),
+            Deed::Damage => world.set_fact("damaged", 1),
+            Deed::Mend => world.set_fact("damaged", 0),
         }
         Some(())
     }

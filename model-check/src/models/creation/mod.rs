@@ -12,7 +12,7 @@ mod systems;
 use freehold_kernel::properties::Place;
 use freehold_kernel::{
     AttemptState, Command, JobState, OperationCommand, Permissions, ResourceResult,
-    SessionLifecycle, TaskCommand, Trigger,
+    SessionLifecycle, SystemCommand, TaskCommand, Trigger,
 };
 
 use super::actors::person::Act;
@@ -146,6 +146,37 @@ pub fn system(trigger: Trigger, size: Size) -> System {
         .allowing(size.lost, Fault::LostReply)
 }
 
+fn gives() -> Person {
+    let to = TaskCommand::Transfer { environment: environment(0), to: task(1) };
+    let acts = vec![asks("gives environment 0 to task 1", Command::Task(to))];
+    Person { who: "a person", acts, open: false }
+}
+
+fn compensated(w: &World) -> bool {
+    w.view.attempts.iter().any(|a| a.state == AttemptState::Compensated)
+}
+
+/// A maker on one machine, recovery on two: the other machine, which does not serve the root, asks
+/// to undo the attempt too.
+pub fn hosts() -> System {
+    let mut world = begin::world(1);
+    let (instance, host) = (instance(1), host(1));
+    world.prepare(Command::System(SystemCommand::RegisterInstance { instance, host }));
+    begin::add_task(&mut world, 0, None);
+    begin::add_environment(&mut world, 0, 0);
+    System::new("creation-hosts", world)
+        .with(Maker { n: 0, environment: 0, instance: 0 })
+        .with(Operator::new(0, Trigger::Archive, 0))
+        .with(Worker { instance: 0 })
+        .with(Recovery { instance: 0 })
+        .with(Recovery { instance: 1 })
+        .with(Clock)
+        .allowing(1, Fault::Crash)
+        .allowing(1, Fault::LostReply)
+        .sometimes("attempt compensated", compensated)
+        .sometimes("job succeeded", |w| w.view.jobs.iter().any(|j| j.state == JobState::Succeeded))
+}
+
 /// Two makers, the first two who were seated, change places with all that is theirs.
 pub fn interchangeable(system: System, first: u8) -> System {
     let (a, b) = (first, first + 1);
@@ -193,9 +224,7 @@ fn people(mut system: System, trigger: Trigger, size: Size) -> System {
         system = system.with(Person { who: "an agent", acts, open: false });
     }
     if size.transfer {
-        let to = TaskCommand::Transfer { environment: environment(0), to: task(1) };
-        let acts = vec![asks("gives environment 0 to task 1", Command::Task(to))];
-        system = system.with(Person { who: "a person", acts, open: false });
+        system = system.with(gives());
     }
     if size.foreign {
         let acts = vec![Act::Put(u8::from(size.made))];
@@ -231,9 +260,7 @@ fn circumstances(mut system: System, trigger: Trigger, size: Size) -> System {
         .sometimes("worktree removed", any_gone)
         .sometimes("job succeeded", |w| w.view.jobs.iter().any(|j| j.state == JobState::Succeeded));
     if size.makers > 0 {
-        system = system.sometimes("attempt compensated", |w| {
-            w.view.attempts.iter().any(|a| a.state == AttemptState::Compensated)
-        });
+        system = system.sometimes("attempt compensated", compensated);
     }
     if size.crashes > 0 {
         system = system.sometimes("attempt or barrier taken from the dead", |w| {

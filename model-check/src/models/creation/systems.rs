@@ -2,7 +2,7 @@
 
 use freehold_kernel::Trigger;
 
-use super::{Borrower, Size, system};
+use super::{Borrower, Size, hosts, system};
 use crate::models::catalogue::{Entry, Scope};
 
 const fn ci(
@@ -28,55 +28,61 @@ pub const SYSTEMS: &[Entry] = &[
     ci(
         "creation-archive",
         "a worktree is made while its task is archived, and unarchived",
-        || system(Trigger::Archive, Size { sessions: 1, unarchive: true, ..Size::SMALL }),
-        240_473,
+        || system(Trigger::Archive, Size { sessions: 1, unarchive: true, ..LOST }),
+        560_194,
     ),
     ci(
         "creation-archive-slow",
         "the same, and a lease lapses although its holder lives",
-        || system(Trigger::Archive, Size { slow: 1, crashes: 0, ..Size::SMALL }),
+        || system(Trigger::Archive, Size { slow: 1, ..CALM }),
         31_410,
     ),
     ci(
         "creation-archive-lost",
         "the same, and a reply is lost with its permission",
-        || system(Trigger::Archive, Size { lost: 1, ..Size::SMALL }),
+        || system(Trigger::Archive, LOST),
         86_025,
     ),
     ci(
         "creation-archive-two",
         "two worktrees are made while their task is archived",
-        || system(Trigger::Archive, Size { makers: 2, crashes: 0, ..Size::SMALL }),
+        || system(Trigger::Archive, TWO),
         58_107,
+    ),
+    ci(
+        "creation-archive-four",
+        "two worktrees and two sessions are made while their task is archived",
+        || system(Trigger::Archive, Size { sessions: 2, ..TWO }),
+        347_754,
     ),
     ci(
         "creation-archive-borrower",
         "a worktree is made for its owner, which is archived while another task borrows",
-        || system(Trigger::Archive, Size { borrower: Borrower::Passes, crashes: 0, ..Size::SMALL }),
+        || system(Trigger::Archive, Size { borrower: Borrower::Passes, ..CALM }),
         9_787,
     ),
     ci(
         "creation-archive-writer",
         "somebody works in the worktree while its task is archived",
-        || system(Trigger::Archive, Size { writer: true, unarchive: true, ..Size::SMALL }),
-        73_653,
+        || system(Trigger::Archive, Size { writer: true, unarchive: true, ..LOST }),
+        175_086,
     ),
     ci(
         "creation-archive-archived-borrower",
         "a borrower's archived session is deleted while the owner is archived",
-        || system(Trigger::Archive, Size { borrower: Borrower::Archived, ..Size::SMALL }),
-        237_048,
+        || system(Trigger::Archive, Size { borrower: Borrower::Archived, ..LOST }),
+        602_175,
     ),
     ci(
         "creation-delete",
         "a worktree is made while its task is deleted",
-        || system(Trigger::Delete, Size { sessions: 1, ..Size::SMALL }),
-        101_297,
+        || system(Trigger::Delete, Size { sessions: 1, ..LOST }),
+        257_478,
     ),
     ci(
         "creation-delete-two",
         "two worktrees are made while their task is deleted",
-        || system(Trigger::Delete, Size { makers: 2, crashes: 0, ..Size::SMALL }),
+        || system(Trigger::Delete, TWO),
         58_107,
     ),
     ci(
@@ -88,19 +94,19 @@ pub const SYSTEMS: &[Entry] = &[
     ci(
         "creation-delete-writer",
         "somebody works in the worktree while its task is deleted",
-        || system(Trigger::Delete, Size { writer: true, ..Size::SMALL }),
-        34_853,
+        || system(Trigger::Delete, Size { writer: true, ..LOST }),
+        88_630,
     ),
     ci(
         "creation-reset",
         "a worktree is made in an environment that is reset",
-        || system(Trigger::EnvironmentReset, Size { sessions: 1, ..Size::SMALL }),
-        104_564,
+        || system(Trigger::EnvironmentReset, Size { sessions: 1, ..LOST }),
+        265_011,
     ),
     ci(
         "creation-reset-two",
         "two worktrees are made in an environment that is reset",
-        || system(Trigger::EnvironmentReset, Size { makers: 2, crashes: 0, ..Size::SMALL }),
+        || system(Trigger::EnvironmentReset, TWO),
         83_585,
     ),
     ci(
@@ -112,14 +118,14 @@ pub const SYSTEMS: &[Entry] = &[
     ci(
         "creation-reset-writer",
         "somebody works in a worktree whose environment is reset",
-        || system(Trigger::EnvironmentReset, Size { writer: true, ..Size::SMALL }),
-        37_241,
+        || system(Trigger::EnvironmentReset, Size { writer: true, ..LOST }),
+        94_754,
     ),
     ci(
         "creation-transfer-archive",
         "an environment is given away while a worktree is made in it and the giver is archived",
-        || system(Trigger::Archive, Size { transfer: true, ..Size::SMALL }),
-        73_430,
+        || system(Trigger::Archive, Size { transfer: true, ..LOST }),
+        184_380,
     ),
     ci(
         "creation-transfer-delete",
@@ -130,17 +136,23 @@ pub const SYSTEMS: &[Entry] = &[
     ci(
         "creation-foreign",
         "something else comes to the path of a worktree that is being made",
-        || system(Trigger::Archive, Size { foreign: true, ..Size::SMALL }),
-        69_035,
+        || system(Trigger::Archive, Size { foreign: true, ..LOST }),
+        173_357,
     ),
     ci(
         "creation-again",
         "a worktree is removed, its task unarchived, and the worktree made again",
         || {
-            let size = Size { makers: 0, made: true, unarchive: true, again: true, ..Size::SMALL };
+            let size = Size { makers: 0, made: true, unarchive: true, again: true, ..LOST };
             system(Trigger::Archive, size)
         },
-        10_402,
+        31_327,
+    ),
+    ci(
+        "creation-hosts",
+        "a worktree is made while its task is archived, and two machines want to undo it",
+        hosts,
+        86_025,
     ),
     long(
         "creation-minimum-archive",
@@ -172,7 +184,16 @@ pub const SYSTEMS: &[Entry] = &[
         || system(Trigger::Archive, Size { crashes: 1, ..TWO }),
         0,
     ),
+    long(
+        "creation-crash-two-delete",
+        "two worktrees are made while their task is deleted, and somebody dies",
+        || system(Trigger::Delete, Size { crashes: 1, ..TWO }),
+        0,
+    ),
 ];
 
-const TWO: Size = Size { makers: 2, crashes: 0, ..Size::SMALL };
+/// The same with a reply that is lost.
+const LOST: Size = Size { lost: 1, ..Size::SMALL };
+const CALM: Size = Size { crashes: 0, ..Size::SMALL };
+const TWO: Size = Size { makers: 2, ..CALM };
 const MINIMUM: Size = Size { sessions: 2, borrower: Borrower::Passes, ..TWO };

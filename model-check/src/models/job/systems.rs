@@ -49,7 +49,7 @@ pub const SYSTEMS: &[Entry] = &[
         failing,
         54_607,
     ),
-    ci("job-borrower", "a borrower arrives before the barrier, and leaves", borrower, 10_529),
+    ci("job-borrower", "a borrower arrives before the barrier, and leaves", borrower, 28_101),
     ci(
         "job-hosts",
         "one job over two hosts; one root goes away, for a week",
@@ -69,19 +69,37 @@ pub const SYSTEMS: &[Entry] = &[
     ci("job-writer", "work goes on during the salvage", writer, 25_395),
     ci("job-tasks", "two tasks, two workers", || tasks(CALM), 10_801),
     ci("job-reset", "a reset's old worktree, lent on and deleted", reset, 218_048),
-    long(
-        "job-workers-long",
+    ci(
+        "job-workers-faults",
         "two workers, where a claim lapses under its holder and replies are lost",
-        || workers(LONG),
+        || workers(EVERY),
         582_475,
     ),
-    long(
-        "job-hosts-long",
+    ci(
+        "job-hosts-crash",
         "one job over two hosts; an instance dies, a root goes away",
         || hosts(SMALL, false),
         641_991,
     ),
-    long("job-tasks-long", "two tasks, two workers, one of which dies", || tasks(SMALL), 224_429),
+    ci("job-tasks-crash", "two tasks, two workers, one of which dies", || tasks(SMALL), 224_429),
+    ci(
+        "job-tamperer",
+        "two who look first and ask later, and a foreign worktree that comes in between",
+        tamperer,
+        54_706,
+    ),
+    ci(
+        "job-damaged",
+        "a row that cannot be read for a while, under a claim or before it",
+        damaged,
+        129_313,
+    ),
+    long(
+        "job-hosts-faults",
+        "one job over two hosts; an instance dies, replies are lost, a root goes away for a week",
+        || hosts(LOST, true),
+        0,
+    ),
 ];
 
 /// How much may go wrong.
@@ -94,7 +112,8 @@ struct Size {
 
 const CALM: Size = Size { crashes: 0, slow: 0, lost: 0 };
 const SMALL: Size = Size { crashes: 1, slow: 0, lost: 0 };
-const LONG: Size = Size { crashes: 1, slow: 1, lost: 1 };
+const EVERY: Size = Size { crashes: 1, slow: 1, lost: 1 };
+const LOST: Size = Size { crashes: 1, slow: 0, lost: 1 };
 
 fn asks(who: &'static str, says: &'static str, command: Command) -> Person {
     Person::asks(who, vec![(says, command)])
@@ -260,7 +279,7 @@ fn borrower() -> System {
                 .iter()
                 .any(|j| j.trigger == Trigger::Reconcile && j.state == JobState::Cancelled)
         });
-    sized(system, SMALL)
+    sized(system, LOST)
 }
 
 /// Worktree 0 in root 0 of host 0, worktree 1 in root 1 of host 1.
@@ -317,6 +336,54 @@ fn outsiders() -> System {
         })
         .sometimes("worktree removed", gone)
         .sometimes("forgotten", |w| settled(w, ResourceResult::Forgotten, Reason::ByPerson))
+}
+
+fn tamperer() -> System {
+    let mut world = dirty(2);
+    finish_rootless(&mut world, job(0));
+    let system = System::new("job-tamperer", world)
+        .with(Cleaner::looking(0))
+        .with(Cleaner::looking(1))
+        .with(Recovery { instance: 1 })
+        .with(Clock)
+        .with(Outsider { deeds: vec![Deed::Exchange(0), Deed::PutBack(0)] })
+        .with(forgets(0))
+        .allowing(1, Fault::Outsider)
+        .sometimes("something else at the path", |w| {
+            settled(w, ResourceResult::Failed, Reason::IdentityMismatch)
+        })
+        .sometimes("exchanged after the look", |w| {
+            w.disk.at(path(0)).is_some_and(|t| t.identity != stamp(0))
+                && w.view.removals.iter().any(|r| r.outcome.is_none())
+        })
+        .sometimes("worktree removed", gone);
+    sized(system, EVERY)
+}
+
+/// C-10: whoever claims the job cannot read all of it, and parks it; somebody mends the row, and
+/// a person retries.
+fn damaged() -> System {
+    let mut world = archived(2);
+    finish_rootless(&mut world, job(0));
+    let system = System::new("job-damaged", world)
+        .with(Cleaner::new(0))
+        .with(Cleaner::new(1))
+        .with(Recovery { instance: 1 })
+        .with(Clock)
+        .with(Outsider { deeds: vec![Deed::Damage, Deed::Mend] })
+        .with(retries())
+        .allowing(1, Fault::Outsider)
+        .sometimes("parked", |w| {
+            w.fact("damaged") != 0 && w.view.jobs.iter().any(|j| j.state == JobState::Failed)
+        })
+        .sometimes("parked with a removal half-way", |w| {
+            w.view.jobs.iter().any(|j| j.state == JobState::Failed)
+                && w.view.removals.iter().any(|r| r.outcome.is_none())
+        })
+        .sometimes("mended, and done", |w| {
+            w.fact("damaged") == 0 && ended(w, JobState::Succeeded) && gone(w)
+        });
+    sized(system, EVERY)
 }
 
 fn unreadable() -> System {

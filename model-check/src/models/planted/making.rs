@@ -12,7 +12,7 @@ use crate::models::actors::{Clock, Executor, Maker, Operator, Recovery, Worker};
 use crate::models::begin as start;
 use crate::models::catalogue::Design;
 use crate::models::names::*;
-use crate::system::{Actor, Steps, System};
+use crate::system::{Actor, Renaming, Steps, System};
 use crate::world::{Done, Sender, World};
 
 /// The designs.
@@ -37,7 +37,7 @@ pub const DESIGNS: &[Design] = &[
         build: || {
             System::new("barrier-read-without-lock", two_tasks())
                 .with(Operator::new(0, Trigger::Archive, 0))
-                .with(Reader)
+                .with(Reader(0))
         },
         property: "P-6",
         steps: 3,
@@ -50,7 +50,7 @@ pub const DESIGNS: &[Design] = &[
         build: || {
             System::new("borrower-checks-own-task", two_tasks())
                 .with(Operator::new(0, Trigger::Archive, 0))
-                .with(Borrows)
+                .with(Borrows(1))
         },
         property: "P-6",
         steps: 2,
@@ -61,7 +61,7 @@ pub const DESIGNS: &[Design] = &[
         rule: "W-4",
         build: || {
             System::new("compensation-tied-to-request", two_tasks())
-                .with(Request)
+                .with(Request(0))
                 .with(Operator::new(0, Trigger::Archive, 0))
         },
         property: "P-3",
@@ -98,7 +98,7 @@ pub const DESIGNS: &[Design] = &[
     },
 ];
 
-fn two_tasks() -> World {
+pub(super) fn two_tasks() -> World {
     let mut world = start::world(2);
     start::add_task(&mut world, 0, None);
     start::add_task(&mut world, 1, None);
@@ -127,10 +127,10 @@ fn mutate() -> Command {
 
 /// Reads the inventory, bars the task, and writes down what it had read.
 #[derive(Clone, Copy, Debug)]
-struct Planner;
+pub(super) struct Planner;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Planning {
+pub(super) enum Planning {
     Idle,
     /// Whether worktree 0, or its attempt, was there.
     Read(bool),
@@ -182,9 +182,9 @@ impl Actor for Planner {
     }
 }
 
-/// Looks whether the task is free, and creates a session later.
+/// Looks whether the task is free, and creates session `n` later.
 #[derive(Clone, Copy, Debug)]
-struct Reader;
+pub(super) struct Reader(pub(super) u8);
 
 impl Actor for Reader {
     type Local = u8;
@@ -209,7 +209,7 @@ impl Actor for Reader {
                 let says = format_args!("creates a session in task 0");
                 steps.at_once(says, |w, _| {
                     let blind = [Guard::TaskActive, Guard::TaskUnbarred];
-                    accepted(w, create(0), &blind).map(|_| Some(2))
+                    accepted(w, create(self.0, 0), &blind).map(|_| Some(2))
                 });
             }
             _done => {}
@@ -217,9 +217,9 @@ impl Actor for Reader {
     }
 }
 
-fn create(of: u8) -> Command {
+fn create(n: u8, of: u8) -> Command {
     Command::Session(SessionCommand::Create {
-        session: session(of),
+        session: session(n),
         task: task(of),
         environment: Some(environment(0)),
         source: SessionSource::Person,
@@ -227,9 +227,9 @@ fn create(of: u8) -> Command {
     })
 }
 
-/// Creates a session of task 1 on the environment of task 0, looking at task 1 alone.
+/// Creates session `n` of task 1 on the environment of task 0, looking at task 1 alone.
 #[derive(Clone, Copy, Debug)]
-struct Borrows;
+pub(super) struct Borrows(pub(super) u8);
 
 impl Actor for Borrows {
     type Local = bool;
@@ -249,17 +249,17 @@ impl Actor for Borrows {
         let says = format_args!("creates a session of task 1 that borrows environment 0");
         steps.at_once(says, |w, _| {
             let blind = [Guard::OwnerActive, Guard::OwnerUnbarred];
-            accepted(w, create(1), &blind).map(|_| Some(true))
+            accepted(w, create(self.0, 1), &blind).map(|_| Some(true))
         });
     }
 }
 
-/// A maker whose attempt ends with its request, whatever is on the disk.
+/// The maker of worktree `n`, whose attempt ends with its request, whatever is on the disk.
 #[derive(Clone, Copy, Debug)]
-struct Request;
+pub(super) struct Request(pub(super) u8);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Asking {
+pub(super) enum Asking {
     Idle,
     Begun,
     Made,
@@ -279,26 +279,27 @@ impl Actor for Request {
     }
 
     fn act(&self, at: Asking, _world: &World, steps: &mut Steps<'_, Asking>) {
-        let (attempt, token) = (attempt(0), maker_token(0));
+        let n = self.0;
+        let (attempt, token) = (attempt(n), maker_token(n));
         match at {
             Asking::Idle => {
-                let says = format_args!("records that it will make worktree 0");
-                let command = Command::Attempt(begin(0, 0, 0));
+                let says = format_args!("records that it will make worktree {n}");
+                let command = Command::Attempt(begin(n, 0, 0));
                 steps.ask(says, Sender::ALL, command, |answer, _| {
                     Some(if answer.is_ok() { Asking::Begun } else { Asking::Ended })
                 });
             }
             Asking::Begun => {
-                let says = format_args!("makes worktree 0 and records that it is verified");
+                let says = format_args!("makes worktree {n} and records that it is verified");
                 steps.at_once(says, |w, without| {
-                    start::put_worktree(w, 0);
+                    start::put_worktree(w, n);
                     let verified = AttemptCommand::Materialised { attempt, token };
                     let done = accepted(w, Command::Attempt(verified), without)?;
                     Ok(Some(if done.is_some() { Asking::Made } else { Asking::Undoing }))
                 });
             }
             Asking::Made => {
-                let says = format_args!("asks for the row of worktree 0; what fails, ends here");
+                let says = format_args!("asks for the row of worktree {n}; what fails, ends here");
                 steps.at_once(says, |w, without| {
                     let persist = Command::Attempt(AttemptCommand::Persist { attempt, token });
                     let done = accepted(w, persist, without)?;
@@ -313,8 +314,8 @@ impl Actor for Request {
                 });
             }
             Asking::Undoing => {
-                steps.outside(format_args!("removes worktree 0"), |w| {
-                    w.disk.worktrees.retain(|t| t.identity != stamp(0));
+                steps.outside(format_args!("removes worktree {n}"), |w| {
+                    w.disk.worktrees.retain(|t| t.identity != stamp(n));
                     Some(Asking::Ended)
                 });
             }
@@ -325,7 +326,7 @@ impl Actor for Request {
 
 /// Deletes task 0; its attempts go with its row.
 #[derive(Clone, Copy, Debug)]
-struct Cascade;
+pub(super) struct Cascade;
 
 impl Actor for Cascade {
     type Local = Operating;
@@ -358,7 +359,7 @@ impl Actor for Cascade {
 
 /// Recovery whose pass ends at the first attempt whose environment cannot be read.
 #[derive(Clone, Copy, Debug)]
-struct Joins(Recovery);
+pub(super) struct Joins(pub(super) Recovery);
 
 impl Actor for Joins {
     type Local = Option<Executor>;
@@ -373,6 +374,10 @@ impl Actor for Joins {
 
     fn at_rest(&self, local: Option<Executor>) -> bool {
         self.0.at_rest(local)
+    }
+
+    fn rename(&self, local: Option<Executor>, renaming: &Renaming) -> Option<Executor> {
+        self.0.rename(local, renaming)
     }
 
     fn act(&self, local: Option<Executor>, world: &World, steps: &mut Steps<'_, Option<Executor>>) {

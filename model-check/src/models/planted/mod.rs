@@ -1,5 +1,6 @@
 //! Plausible designs that are wrong, each caught by the checker. `docs/planted/` tells how.
 
+pub mod alike;
 pub mod jobs;
 pub mod making;
 pub mod operations;
