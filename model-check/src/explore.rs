@@ -48,6 +48,10 @@ pub trait Model: Sync {
     }
     /// What [`To::Broken`] with this number means.
     fn broken(&self, number: u32) -> Broken;
+    /// What a state itself breaks. Edges lead to no broken state; only the first can be one.
+    fn breaks(&self, _state: Self::State) -> Option<u32> {
+        None
+    }
     /// Bytes that the model itself holds.
     fn bytes(&self) -> usize {
         0
@@ -219,9 +223,12 @@ impl Explored {
     }
 
     /// Whether everything that was to be shown is shown: exhaustive, nothing broken, nothing
-    /// stuck, every circumstance met.
+    /// stuck (which must have been looked for), every circumstance met.
     pub fn passed(&self) -> bool {
-        self.exhaustive() && self.stuck.is_none() && self.unseen().is_empty()
+        self.exhaustive()
+            && self.looked_for_rest
+            && self.stuck.is_none()
+            && self.unseen().is_empty()
     }
 }
 
@@ -338,6 +345,11 @@ impl<M: Model> Search<'_, M> {
     fn run(&mut self, watch: &mut dyn FnMut(Progress)) -> Option<Cut> {
         let first = self.model.canonical(self.model.initial());
         self.visit(first, 0);
+        if let Some(number) = self.model.breaks(first) {
+            let (broken, trace) = (self.model.broken(number), Trace { lines: Vec::new() });
+            self.broken.push(Found { broken, trace });
+            return None;
+        }
         let (mut out, mut at, mut level_ends) = (Vec::new(), 0, 1);
         while let Some(state) = self.states.get(at).copied() {
             if at == level_ends {
@@ -380,7 +392,7 @@ impl<M: Model> Search<'_, M> {
                 return Some(cut);
             }
         }
-        None
+        self.model.outgrown().map(Cut::Model)
     }
 
     fn look_up_from_work(&self, at: usize, watch: &mut dyn FnMut(Progress)) -> Option<Cut> {

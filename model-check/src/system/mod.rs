@@ -135,12 +135,18 @@ impl System {
         }
     }
 
+    /// What was worked out so far was so under other terms.
+    fn forget(&mut self) {
+        self.memo = Mutex::default();
+    }
+
     /// One more who acts.
     ///
     /// # Panics
     /// If there are more than [`ACTORS`].
     #[must_use]
     pub fn with(mut self, actor: impl Actor) -> System {
+        self.forget();
         assert!(self.seats.len() < ACTORS, "a system has at most {ACTORS} actors");
         self.seats.push(Box::new(Seated { actor, locals: Mutex::default() }));
         self
@@ -154,6 +160,7 @@ impl System {
     /// So many faults of this kind may happen.
     #[must_use]
     pub fn allowing(mut self, n: u8, fault: Fault) -> System {
+        self.forget();
         self.left[fault as usize] = n;
         self
     }
@@ -161,6 +168,7 @@ impl System {
     /// With a kernel that lacks these guards.
     #[must_use]
     pub fn without(mut self, guards: &[Guard]) -> System {
+        self.forget();
         self.without.extend_from_slice(guards);
         self
     }
@@ -168,6 +176,7 @@ impl System {
     /// With a property of the host's own, beside those of the rules.
     #[must_use]
     pub fn holding(mut self, name: impl Into<String>, property: Property) -> System {
+        self.forget();
         self.properties.push((name.into(), property));
         self
     }
@@ -178,6 +187,7 @@ impl System {
     /// If there are more than 64.
     #[must_use]
     pub fn sometimes(mut self, name: impl Into<String>, holds: Circumstance) -> System {
+        self.forget();
         assert!(self.circumstances.len() < 64, "a system has at most 64 circumstances");
         self.circumstances.push((name.into(), holds));
         self
@@ -192,6 +202,7 @@ impl System {
         actors: &[(usize, usize)],
         also: &[u128],
     ) -> System {
+        self.forget();
         let mut from: [u8; ACTORS] = std::array::from_fn(|n| n as u8);
         for (a, b) in actors {
             from.swap(*a, *b);
@@ -204,6 +215,7 @@ impl System {
     /// Without its symmetries.
     #[must_use]
     pub fn in_full(mut self) -> System {
+        self.forget();
         self.symmetries.clear();
         self
     }
@@ -439,6 +451,10 @@ impl Model for System {
     fn broken(&self, number: u32) -> Broken {
         let unknown = || Broken::new("unknown", "");
         self.memo().worlds.broken(number).cloned().unwrap_or_else(unknown)
+    }
+
+    fn breaks(&self, state: State) -> Option<u32> {
+        self.memo().worlds.known(state.world).broken
     }
 
     fn outgrown(&self) -> Option<&'static str> {
