@@ -170,8 +170,9 @@ pub fn execute<L: Copy>(
         steps.ask(format_args!("{says}"), Sender::ALL, command, |answer, w| {
             let next = Hands::hold(w, answer.ok());
             if lost {
-                // The warrant is gone with the reply; the lease it came with still runs.
-                w.disk.let_go(token);
+                // The warrant is gone with the reply; the lease it came with still runs, and
+                // nobody renews it.
+                Hands::let_go(w, token);
                 next?;
                 return Some(local(None));
             }

@@ -29,7 +29,7 @@ pub const SYSTEMS: &[Entry] = &[
         "creation-archive",
         "a worktree is made while its task is archived, and unarchived",
         || system(Trigger::Archive, Size { sessions: 1, unarchive: true, ..LOST }),
-        560_194,
+        595_034,
     ),
     ci(
         "creation-archive-slow",
@@ -41,7 +41,7 @@ pub const SYSTEMS: &[Entry] = &[
         "creation-archive-lost",
         "the same, and a reply is lost with its permission",
         || system(Trigger::Archive, LOST),
-        86_025,
+        91_915,
     ),
     ci(
         "creation-archive-two",
@@ -65,19 +65,19 @@ pub const SYSTEMS: &[Entry] = &[
         "creation-archive-writer",
         "somebody works in the worktree while its task is archived",
         || system(Trigger::Archive, Size { writer: true, unarchive: true, ..LOST }),
-        175_086,
+        185_991,
     ),
     ci(
         "creation-archive-archived-borrower",
         "a borrower's archived session is deleted while the owner is archived",
         || system(Trigger::Archive, Size { borrower: Borrower::Archived, ..LOST }),
-        602_175,
+        643_405,
     ),
     ci(
         "creation-delete",
         "a worktree is made while its task is deleted",
         || system(Trigger::Delete, Size { sessions: 1, ..LOST }),
-        257_478,
+        275_138,
     ),
     ci(
         "creation-delete-two",
@@ -95,13 +95,13 @@ pub const SYSTEMS: &[Entry] = &[
         "creation-delete-writer",
         "somebody works in the worktree while its task is deleted",
         || system(Trigger::Delete, Size { writer: true, ..LOST }),
-        88_630,
+        94_665,
     ),
     ci(
         "creation-reset",
         "a worktree is made in an environment that is reset",
         || system(Trigger::EnvironmentReset, Size { sessions: 1, ..LOST }),
-        265_011,
+        283_031,
     ),
     ci(
         "creation-reset-two",
@@ -119,13 +119,13 @@ pub const SYSTEMS: &[Entry] = &[
         "creation-reset-writer",
         "somebody works in a worktree whose environment is reset",
         || system(Trigger::EnvironmentReset, Size { writer: true, ..LOST }),
-        94_754,
+        101_112,
     ),
     ci(
         "creation-transfer-archive",
         "an environment is given away while a worktree is made in it and the giver is archived",
         || system(Trigger::Archive, Size { transfer: true, ..LOST }),
-        184_380,
+        196_870,
     ),
     ci(
         "creation-transfer-delete",
@@ -137,7 +137,7 @@ pub const SYSTEMS: &[Entry] = &[
         "creation-foreign",
         "something else comes to the path of a worktree that is being made",
         || system(Trigger::Archive, Size { foreign: true, ..LOST }),
-        173_357,
+        185_137,
     ),
     ci(
         "creation-again",
@@ -146,13 +146,13 @@ pub const SYSTEMS: &[Entry] = &[
             let size = Size { makers: 0, made: true, unarchive: true, again: true, ..LOST };
             system(Trigger::Archive, size)
         },
-        31_327,
+        32_117,
     ),
     ci(
         "creation-hosts",
         "a worktree is made while its task is archived, and two machines want to undo it",
         hosts,
-        86_025,
+        91_915,
     ),
     long(
         "creation-minimum-archive",

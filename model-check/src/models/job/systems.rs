@@ -49,7 +49,7 @@ pub const SYSTEMS: &[Entry] = &[
         failing,
         54_607,
     ),
-    ci("job-borrower", "a borrower arrives before the barrier, and leaves", borrower, 28_101),
+    ci("job-borrower", "a borrower arrives before the barrier, and leaves", borrower, 29_691),
     ci(
         "job-hosts",
         "one job over two hosts; one root goes away, for a week",
@@ -73,7 +73,7 @@ pub const SYSTEMS: &[Entry] = &[
         "job-workers-faults",
         "two workers, where a claim lapses under its holder and replies are lost",
         || workers(EVERY),
-        582_475,
+        666_848,
     ),
     ci(
         "job-hosts-crash",
@@ -86,13 +86,13 @@ pub const SYSTEMS: &[Entry] = &[
         "job-tamperer",
         "two who look first and ask later, and a foreign worktree that comes in between",
         tamperer,
-        54_706,
+        60_844,
     ),
     ci(
         "job-damaged",
         "a row that cannot be read for a while, under a claim or before it",
         damaged,
-        129_313,
+        138_109,
     ),
     long(
         "job-hosts-faults",

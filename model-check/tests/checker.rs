@@ -1,4 +1,5 @@
-//! Attacks on the checker itself.
+//! What the checker must never call a pass: a beginning that is broken, a memo from before a change,
+//! an actor that remembers more than there are numbers, a way to rest that nobody looked for.
 
 use std::fmt;
 
