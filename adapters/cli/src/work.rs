@@ -2,7 +2,6 @@
 
 use freehold_git::GitWorkspaces;
 use freehold_postgres::PostgresStore;
-use freehold_sqlite::Sqlite;
 use freehold_store::{Drive, Host, NoRuntimes, OnThisThread, Store};
 use serde_json::json;
 
@@ -16,17 +15,7 @@ const TICKS_MAX: u32 = 10_000;
 
 pub(crate) fn run(place: &StorePlace, ticks: Option<u32>, out: &mut Show) -> Result<(), Failure> {
     match place {
-        StorePlace::File(file) => {
-            if !file.exists() {
-                return Err(Failure::Host(freehold_store::HostError::NotThere {
-                    what: "store",
-                    id: file.display().to_string(),
-                    help: "give the path of a store's file",
-                }));
-            }
-            let store = Sqlite::open(file, freehold_sqlite::Options::default())?;
-            work(store, OnThisThread, ticks, out)
-        }
+        StorePlace::File(file) => work(crate::ground::open(file)?, OnThisThread, ticks, out),
         StorePlace::Server { config, schema } => {
             let mut builder = tokio::runtime::Builder::new_multi_thread();
             let runtime = builder.worker_threads(1).enable_all().build().map_err(|e| {

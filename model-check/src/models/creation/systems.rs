@@ -182,13 +182,13 @@ pub const SYSTEMS: &[Entry] = &[
         "creation-crash-two",
         "two worktrees are made while their task is archived, and somebody dies",
         || system(Trigger::Archive, Size { crashes: 1, ..TWO }),
-        0,
+        6_755_879,
     ),
     long(
         "creation-crash-two-delete",
         "two worktrees are made while their task is deleted, and somebody dies",
         || system(Trigger::Delete, Size { crashes: 1, ..TWO }),
-        0,
+        6_755_879,
     ),
 ];
 
