@@ -227,7 +227,11 @@ fn a_text_that_the_server_cannot_hold() {
     let command = freehold_kernel::TaskCommand::CreateWorkspace { workspace };
     let submission = composer.submit(freehold_kernel::Command::Task(command));
     let error = submit(&store, &submission).unwrap_err();
-    assert!(matches!(error, StoreError::Name(freehold_store::NameError::Nul { .. })) && !error.may_pass_later(), "{error}");
+    assert!(
+        matches!(error, StoreError::Name(freehold_store::NameError::Nul { .. }))
+            && !error.may_pass_later(),
+        "{error}"
+    );
     assert!(place.ids("workspaces").is_empty());
     assert_eq!(server().sql(DATABASE, "SELECT 1"), "1");
 }
