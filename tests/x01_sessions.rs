@@ -263,3 +263,38 @@ fn x08_after_the_commit_the_owner_is_found_by_its_task_and_nothing_is_left_to_re
     assert_eq!(refused(restarted.delete_session(&ann(), "s")), Guard::SessionNotDeleted);
     assert_tracked(&ground, &restarted, &[]);
 }
+
+#[test]
+fn p44_what_waits_is_taken_up_by_another_instance() {
+    let ground = Ground::new();
+    let host = ground.host();
+    settled(&ground, &host);
+    assert_eq!(submit(&host, "s", "one").unwrap(), Reply::Done);
+    assert_eq!(submit(&host, "s", "two").unwrap(), Reply::Queued);
+    // The end of the turn will take it up: nothing waits for anybody else.
+    assert_eq!(host.waiting_sessions().unwrap(), [""; 0]);
+    assert_eq!(take_up(&host, "s", "early").unwrap(), Reply::Unchanged);
+    drop(host);
+
+    // That instance is gone, and its turn with it.
+    ground.lapse(Span::hours(1));
+    let next = ground.host_with_runtimes(&Told::new(Liveness::Dead));
+    next.tick().unwrap();
+    assert_eq!(next.waiting_sessions().unwrap(), ["s"]);
+    assert_eq!(take_up(&next, "s", "two").unwrap(), Reply::Done);
+    assert_eq!(take_up(&next, "s", "twice").unwrap(), Reply::Unchanged);
+    run(&next, "two");
+    let rows = rows(&next, &[TableId::Inputs, TableId::Turns]);
+    assert!(rows.view.inputs.iter().all(|i| i.state == InputState::Delivered), "still waits");
+    let outcomes: Vec<_> = rows.view.turns.iter().map(|t| t.outcome).collect();
+    assert_eq!(outcomes.len(), 2);
+    assert!(outcomes.contains(&Some(TurnOutcome::Interrupted)), "{outcomes:?}");
+    assert_eq!(next.waiting_sessions().unwrap(), [""; 0]);
+
+    // A closed session has nobody who waits.
+    assert_eq!(submit(&next, "s", "three").unwrap(), Reply::Queued);
+    end(&next, "two", "three");
+    end(&next, "three", "never");
+    next.delete_session(&ann(), "s").unwrap();
+    assert_eq!(refused(take_up(&next, "s", "late")), Guard::SessionNotDeleted);
+}

@@ -532,10 +532,29 @@ fn turns(caller: &Caller) {
         }))
     });
     caller.once(submit("input 2", "turn 2", me));
+    assert_eq!(caller.once(submit("waits", "unused too", me)).reply, Reply::Queued);
     caller.lapse(30);
     caller.twice("recovery.turn", |c| {
         let (turn, liveness) = (c.id("turn 2")?, Liveness::Dead);
         Ok(Command::System(SystemCommand::RecoverTurn { turn, liveness }))
+    });
+    let taken = caller.twice("turn.take_up", |c| {
+        Ok(Command::Turn(TurnCommand::TakeUp {
+            session: c.id("s")?,
+            turn: c.id("turn 3")?,
+            runtime: c.id("runtime of turn 3")?,
+            runtime_kind: RuntimeKind::Local,
+            instance: me,
+        }))
+    });
+    assert_eq!(taken.effects.len(), 1, "the turn is started by the first answer only");
+    caller.once(|c| {
+        Ok(Command::Turn(TurnCommand::End {
+            turn: c.id("turn 3")?,
+            outcome: TurnOutcome::Completed,
+            next_turn: c.id("none")?,
+            next_runtime: c.id("none of it")?,
+        }))
     });
     caller.once(report(RuntimeStatus::Stopped));
 }

@@ -157,6 +157,20 @@ pub enum TurnCommand {
         /// Its runtime.
         next_runtime: RuntimeId,
     },
+    /// What waits, and no turn is under way whose end would take it up: its instance lapsed, or
+    /// nothing new could begin when it ended (S-11, P-44).
+    TakeUp {
+        /// The session.
+        session: SessionId,
+        /// The turn to admit.
+        turn: TurnId,
+        /// Its runtime's new handle.
+        runtime: RuntimeId,
+        /// What kind of runtime.
+        runtime_kind: RuntimeKind,
+        /// Whose process will run it.
+        instance: InstanceId,
+    },
     /// The instance that runs the turn says that it lives.
     Renew {
         /// The turn.
@@ -781,6 +795,7 @@ commands! {
     "turn.submit" SESSION X::Turn(T::Submit { .. }),
     "turn.advance" SESSION X::Turn(T::Advance { .. }),
     "turn.end" SESSION X::Turn(T::End { .. }),
+    "turn.take_up" SESSION X::Turn(T::TakeUp { .. }),
     "turn.renew" SESSION X::Turn(T::Renew { .. }),
     "turn.cancel_input" SESSION X::Turn(T::CancelInput { .. }),
     "turn.report_runtime" SESSION X::Turn(T::ReportRuntime { .. }),

@@ -263,6 +263,25 @@ pub fn submit<W: Workspaces>(
     .map(|accepted| accepted.reply)
 }
 
+/// What waits in a session begins the turn of this name on this instance.
+pub fn take_up<W: Workspaces>(
+    host: &AnyHost<W>,
+    session: &str,
+    name: &str,
+) -> Result<Reply, HostError> {
+    let instance = host.instance();
+    host.ask(&ann(), None, |c| {
+        Ok(Command::Turn(TurnCommand::TakeUp {
+            session: c.id(session)?,
+            turn: c.id(&format!("turn-{name}"))?,
+            runtime: c.id(&format!("runtime-{name}"))?,
+            runtime_kind: RuntimeKind::Local,
+            instance: c.id(&instance)?,
+        }))
+    })
+    .map(|accepted| accepted.reply)
+}
+
 /// The turn of this name is spawned and runs.
 pub fn run<W: Workspaces>(host: &AnyHost<W>, name: &str) {
     host.ask(&ann(), None, |c| {

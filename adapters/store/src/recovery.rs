@@ -162,6 +162,33 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         }
     }
 
+    /// The open sessions whose inputs wait with no turn under way, by id text (P-44): their turn's
+    /// instance is gone, or nothing could begin when it ended. Only a host that runs turns can go
+    /// on with them: it asks for [`TurnCommand::TakeUp`](freehold_kernel::TurnCommand::TakeUp) and starts what that admits. Worth a look
+    /// after each [`Host::tick`].
+    ///
+    /// # Errors
+    /// The store's failure.
+    pub fn waiting_sessions(&self) -> Result<Vec<String>, HostError> {
+        let mut rows = self.read(&[Read::by(TableId::Inputs, "state", &["queued"])])?;
+        let sessions = rows.texts(rows.view.inputs.iter().filter_map(|i| i.session_id))?;
+        self.read_on(
+            &mut rows,
+            vec![
+                Read::among(TableId::Sessions, "id", sessions.clone()),
+                Read::among(TableId::Turns, "session_id", sessions),
+            ],
+        )?;
+        let busy =
+            |id| rows.view.turns.iter().any(|t| t.session_id == id && t.phase != TurnPhase::Ended);
+        rows.view
+            .sessions
+            .iter()
+            .filter(|s| s.lifecycle == SessionLifecycle::Open && !busy(s.id))
+            .map(|s| Ok(rows.names.text(Kind::SessionId, s.id.0)?))
+            .collect()
+    }
+
     /// The attempts that are not resolved, by id text: for reports.
     ///
     /// # Errors

@@ -43,6 +43,7 @@ fn reaches_everything(seen: &BTreeMap<(&'static str, &'static str), u32>) {
         "session.commit_close",
         "turn.submit",
         "turn.end",
+        "turn.take_up",
         "operation.reserve",
         "operation.snapshot",
         "operation.mutate",

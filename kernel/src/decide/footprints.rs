@@ -144,6 +144,19 @@ fn turn(command: &TurnCommand, to: &mut Vec<L>) {
                 L::Runtime(next_runtime),
             ]);
         }
+        TurnCommand::TakeUp { session, turn, runtime, instance, .. } => {
+            named_session(session, to);
+            to.extend([
+                L::TurnsOfSessions,
+                L::InputsOfSessions,
+                L::RuntimesOfSessions,
+                L::EnvironmentsOfSessions,
+                L::ReposOfEnvironments,
+                L::Instance(instance),
+                L::Turn(turn),
+                L::Runtime(runtime),
+            ]);
+        }
         TurnCommand::Advance { turn, .. } => to.extend([L::Turn(turn), L::SessionsOfTurns]),
         TurnCommand::Renew { turn, .. } => to.push(L::Turn(turn)),
         TurnCommand::CancelInput { input } => to.extend([L::Input(input), L::SessionsOfInputs]),

@@ -42,6 +42,11 @@ impl<G: GuardSet> Ctx<'_, G> {
             TurnCommand::End { turn, outcome, next_turn, next_runtime } => {
                 self.end_turn(turn, outcome, next_turn, next_runtime)
             }
+            TurnCommand::TakeUp { session, turn, runtime, runtime_kind, instance } => {
+                // What waits has an origin of its own.
+                let origin = Origin::Person;
+                self.take_up(session, Admission { turn, runtime, runtime_kind, instance, origin })
+            }
             TurnCommand::Renew { turn, instance } => self.renew_turn(turn, instance),
             TurnCommand::CancelInput { input } => self.cancel_input(input),
             TurnCommand::ReportRuntime { runtime, status } => self.report_runtime(runtime, status),
@@ -65,10 +70,7 @@ impl<G: GuardSet> Ctx<'_, G> {
         let queue = !self.test(Guard::OneTurn, !busy);
         if !queue {
             self.usable_environment(&session)?;
-            let known = self.view.turns.id(with.turn.0).copied();
-            self.hold(Guard::TurnNew, known.is_none(), || {
-                InTheWay::of(known.iter().map(Row::row_key))
-            })?;
+            self.new_turn(with.turn)?;
         }
         self.view.inputs.insert(Input {
             id: input,
@@ -89,8 +91,7 @@ impl<G: GuardSet> Ctx<'_, G> {
         }
         // S-10: first come first served. What waited before (its turn was interrupted, or ended
         // under a barrier) goes first, and this one waits for that turn.
-        let first = waiting_inputs(self.view, id).min_by_key(|i| (i.created_at, i.id)).copied();
-        let first = first.map_or(input, |i| i.id);
+        let first = self.first_waiting(id).map_or(input, |i| i.id);
         let origin = self.view.inputs.id(first.0).map_or(with.origin, |i| i.origin);
         self.admit(&session, first, Admission { origin, ..with })?;
         if first == input {
@@ -98,6 +99,36 @@ impl<G: GuardSet> Ctx<'_, G> {
         }
         self.event(EventKind::InputQueued, RowKey::input(input), "");
         Ok(Reply::Queued)
+    }
+
+    /// P-44: the first of what waits begins a turn, where nothing else will take it up. Nothing
+    /// waits, or a turn is under way whose end takes it up (S-11): nothing to do.
+    fn take_up(&mut self, id: SessionId, with: Admission) -> Result<Reply, Refusal> {
+        let session = self.session(id)?;
+        let task = self.task(session.task_id)?;
+        let instance = self.live_instance(with.instance)?;
+        self.hold(Guard::NotDraining, !instance.draining, || InTheWay::one(instance.row_key()))?;
+        self.open_task(&task)?;
+        self.is_open(&session)?;
+        let busy = turns_of(self.view, id).next().is_some();
+        let Some(input) = self.first_waiting(id).filter(|_| self.test(Guard::OneTurn, !busy))
+        else {
+            return Ok(Reply::Unchanged);
+        };
+        self.usable_environment(&session)?;
+        self.new_turn(with.turn)?;
+        self.admit(&session, input.id, Admission { origin: input.origin, ..with })?;
+        Ok(Reply::Done)
+    }
+
+    /// S-10: first come, first served.
+    fn first_waiting(&self, id: SessionId) -> Option<Input> {
+        waiting_inputs(self.view, id).min_by_key(|i| (i.created_at, i.id)).copied()
+    }
+
+    fn new_turn(&self, id: TurnId) -> Result<(), Refusal> {
+        let known = self.view.turns.id(id.0).copied();
+        self.hold(Guard::TurnNew, known.is_none(), || InTheWay::of(known.iter().map(Row::row_key)))
     }
 
     /// Whether work may happen in the session's environment: it is there, finished, and no slot
@@ -243,9 +274,7 @@ impl<G: GuardSet> Ctx<'_, G> {
         let Some(session) = self.view.sessions.id(ended.session_id.0).copied() else {
             return Ok(());
         };
-        let first =
-            waiting_inputs(self.view, session.id).min_by_key(|i| (i.created_at, i.id)).copied();
-        let Some(input) = first else { return Ok(()) };
+        let Some(input) = self.first_waiting(session.id) else { return Ok(()) };
         let instance = self.view.instances.id(ended.instance_id.0).copied();
         let now = self.now;
         let may_begin = session.lifecycle == SessionLifecycle::Open
@@ -266,10 +295,7 @@ impl<G: GuardSet> Ctx<'_, G> {
             instance: ended.instance_id,
             origin: input.origin,
         };
-        let known = self.view.turns.id(next_turn.0).copied();
-        self.hold(Guard::TurnNew, known.is_none(), || {
-            InTheWay::of(known.iter().map(Row::row_key))
-        })?;
+        self.new_turn(next_turn)?;
         self.admit(&session, input.id, with)
     }
 

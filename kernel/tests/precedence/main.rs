@@ -338,6 +338,64 @@ fn turn_submit() {
 }
 
 #[test]
+fn turn_take_up() {
+    let mut waiting = world().clone();
+    waiting.inputs.insert(Input {
+        id: InputId(7),
+        session_id: Some(SessionId(1)),
+        origin: Origin::Person,
+        actor: ActorId(1),
+        state: InputState::Queued,
+        reason: InputReason::None,
+        redirected_to: None,
+        turn_id: None,
+        created_at: waiting.now,
+        settled_at: None,
+    });
+    waiting.commit();
+    let take_up = Command::Turn(TurnCommand::TakeUp {
+        session: SessionId(1),
+        turn: TurnId(1),
+        runtime: RuntimeId(1),
+        runtime_kind: RuntimeKind::Local,
+        instance: InstanceId(1),
+    });
+    table(
+        "turn.take_up",
+        &waiting,
+        take_up,
+        &[
+            ("permission", permission),
+            ("request_content", request_content),
+            ("session_known", no_session),
+            ("instance_known", no_instance),
+            ("instance_alive", dead_instance),
+            ("not_draining", draining),
+            ("task_active", |v, _| archive(v, 1)),
+            ("task_unbarred", |v, _| bar(v, 1)),
+            ("session_not_closing", |v, _| close(v, SessionLifecycle::Closing)),
+            ("session_open", |v, _| close(v, SessionLifecycle::Archived)),
+            ("Unchanged", turn_under_way),
+            ("environment_known", |v, _| v.environments.remove(1)),
+            ("not_in_removal", |v, _| in_removal(v, 1)),
+            ("environment_finished", |v, _| {
+                v.environments.edit(1).unwrap().status = EnvironmentStatus::Creating;
+            }),
+            ("turn_new", |v, e| {
+                turn_under_way(v, e);
+                let row = *v.turns.id(900).unwrap();
+                v.turns.remove(900);
+                v.turns.insert(Turn { id: TurnId(1), session_id: SessionId(2), ..row });
+            }),
+            ("runtime_new", |v, _| {
+                runtime(v, 1, 2);
+                v.runtimes.edit(1).unwrap().session_id = SessionId(2);
+            }),
+        ],
+    );
+}
+
+#[test]
 fn session_close() {
     let begin = Command::Session(SessionCommand::BeginClose {
         session: SessionId(1),

@@ -30,7 +30,7 @@ pub const SYSTEMS: &[Entry] = &[
                closer die",
         scope: Scope::Ci,
         build: || close("turns-close", Size::SMALL),
-        states: 322_726,
+        states: 365_686,
     },
     Entry {
         name: "turns-force",
@@ -54,7 +54,7 @@ pub const SYSTEMS: &[Entry] = &[
         says: "two instances run one session's turns; one of them drains, and its lease lapses",
         scope: Scope::Ci,
         build: drain,
-        states: 76_032,
+        states: 162_464,
     },
     Entry {
         name: "turns-archive",
@@ -64,7 +64,7 @@ pub const SYSTEMS: &[Entry] = &[
         build: || {
             archive("turns-archive", Size { closers: 1, inputs: 2, crashes: 1, ..Size::SMALL })
         },
-        states: 200_889,
+        states: 209_191,
     },
     Entry {
         name: "turns-borrow",
@@ -145,7 +145,7 @@ fn crowd(name: &'static str, size: Size) -> System {
     for n in 0..size.inputs {
         let to = if size.sessions > 1 && n == 2 { 1 } else { 0 };
         let origin = ORIGINS[n as usize];
-        system = system.with(Sender { n, session: to, origin, instance: 0 });
+        system = system.with(Sender { n, session: to, origin, instance: 0, turners: 1 });
     }
     let archive = Closer::new(0, 0, ClosingKind::Archive);
     system = system.with(if size.parks { archive.by_force() } else { archive });
@@ -199,8 +199,8 @@ fn force() -> System {
     let star = SessionCommand::Star { session: session(1), starred: true };
     let acts = vec![("stars session 1", Command::Session(star))];
     System::new("turns-force", world)
-        .with(Sender { n: 0, session: 0, origin: Origin::Person, instance: 0 })
-        .with(Sender { n: 1, session: 1, origin: Origin::Hook, instance: 0 })
+        .with(Sender { n: 0, session: 0, origin: Origin::Person, instance: 0, turners: 1 })
+        .with(Sender { n: 1, session: 1, origin: Origin::Hook, instance: 0, turners: 1 })
         .with(Closer::new(0, 0, ClosingKind::Archive).by_force())
         .with(Closer::new(1, 0, ClosingKind::Delete).by_force().automatic())
         .with(Closer::new(2, 1, ClosingKind::Archive).automatic())
@@ -245,8 +245,8 @@ fn reopen() -> System {
     };
     let create = vec![("asks for a new session under the old id", Command::Session(create))];
     System::new("turns-reopen", beginning(1))
-        .with(Sender { n: 0, session: 0, origin: Origin::Person, instance: 0 })
-        .with(Sender { n: 1, session: 0, origin: Origin::Plan, instance: 0 })
+        .with(Sender { n: 0, session: 0, origin: Origin::Person, instance: 0, turners: 1 })
+        .with(Sender { n: 1, session: 0, origin: Origin::Plan, instance: 0, turners: 1 })
         .with(Closer::new(0, 0, ClosingKind::Archive))
         .with(Closer::new(1, 0, ClosingKind::Delete))
         .with(Person { who: "a person", acts, open: false })
@@ -272,9 +272,9 @@ fn reopen() -> System {
 
 fn drain() -> System {
     System::new("turns-drain", beginning(1))
-        .with(Sender { n: 0, session: 0, origin: Origin::Person, instance: 0 })
-        .with(Sender { n: 1, session: 0, origin: Origin::Channel, instance: 1 })
-        .with(Sender { n: 2, session: 0, origin: Origin::Schedule, instance: 0 })
+        .with(Sender { n: 0, session: 0, origin: Origin::Person, instance: 0, turners: 2 })
+        .with(Sender { n: 1, session: 0, origin: Origin::Channel, instance: 1, turners: 2 })
+        .with(Sender { n: 2, session: 0, origin: Origin::Schedule, instance: 0, turners: 2 })
         .with(Pulse { instance: 0, drains: true })
         .with(Turner { instance: 0, parks: false })
         .with(Turner { instance: 1, parks: false })
@@ -349,7 +349,7 @@ fn borrow() -> System {
     let link = SessionCommand::Link { session: session(1), environment: environment(0) };
     let link = vec![ask("links session 1 to environment 0", Command::Session(link))];
     System::new("turns-borrow", world)
-        .with(Sender { n: 0, session: 1, origin: Origin::Person, instance: 0 })
+        .with(Sender { n: 0, session: 1, origin: Origin::Person, instance: 0, turners: 1 })
         .with(Closer::new(0, 1, ClosingKind::Archive))
         .with(Person { who: "a person", acts, open: false })
         .with(Person { who: "another", acts: link, open: false })

@@ -105,7 +105,7 @@ impl<B: Backend> Driver<B> {
         Ok(())
     }
 
-    /// S-10: the host goes on with a session whose queue waits.
+    /// P-44: the host goes on with a session whose queue waits.
     fn empty_queues(&mut self) -> Ran {
         for _ in 0..64 {
             let waiting: Vec<SessionId> = self
@@ -117,16 +117,14 @@ impl<B: Backend> Driver<B> {
                 .collect();
             let Some(session) = waiting.first().copied() else { return Ok(()) };
             let instance = self.instances.first().map_or(InstanceId(0), |(i, _)| *i);
-            let submit = TurnCommand::Submit {
+            let take_up = TurnCommand::TakeUp {
                 session,
-                input: InputId(self.fresh()),
-                origin: Origin::Person,
                 turn: TurnId(self.fresh()),
                 runtime: RuntimeId(self.fresh()),
                 runtime_kind: RuntimeKind::Local,
                 instance,
             };
-            if self.send(Command::Turn(submit))?.verdict.is_err() {
+            if self.send(Command::Turn(take_up))?.verdict.is_err() {
                 return Ok(());
             }
             for _ in 0..64 {

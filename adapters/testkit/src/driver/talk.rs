@@ -115,7 +115,7 @@ impl<B: Backend> Driver<B> {
         let turns: Vec<Turn> = self.world.turns.iter().copied().collect();
         let runtimes: Vec<RuntimeId> = self.world.runtimes.iter().map(|r| r.id).collect();
         let inputs: Vec<InputId> = self.world.inputs.iter().map(|i| i.id).collect();
-        let command = match draw.below(5) {
+        let command = match draw.below(6) {
             0 | 1 => {
                 let Some(turn) = draw.one(&turns) else { return Ok(()) };
                 let phase = draw.one(&[
@@ -134,7 +134,14 @@ impl<B: Backend> Driver<B> {
                     if draw.once_in(4) { self.any_instance(&mut draw) } else { turn.instance_id };
                 TurnCommand::Renew { turn: turn.id, instance }
             }
-            3 => {
+            3 => TurnCommand::TakeUp {
+                session: self.any_session(&mut draw),
+                turn: TurnId(self.fresh()),
+                runtime: RuntimeId(self.fresh()),
+                runtime_kind: RuntimeKind::Local,
+                instance: self.any_instance(&mut draw),
+            },
+            4 => {
                 let Some(input) = draw.one(&inputs) else { return Ok(()) };
                 TurnCommand::CancelInput { input }
             }

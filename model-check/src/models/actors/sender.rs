@@ -23,6 +23,9 @@ pub struct Sender {
     pub origin: Origin,
     /// Through which instance.
     pub instance: u8,
+    /// How many instances run turns, from A on. Only when all of them are gone does nobody take
+    /// up what waits (P-44), and the sender takes it back.
+    pub turners: u8,
 }
 
 /// Where a sender is.
@@ -117,7 +120,6 @@ impl Actor for Sender {
             }
             Sending::Unsure => self.send(false, true, steps),
             Sending::Sent => {
-                // Nothing takes up what waits with no turn under way (S-11).
                 let waits = world
                     .view
                     .inputs
@@ -128,7 +130,8 @@ impl Actor for Sender {
                     .turns
                     .iter()
                     .any(|t| t.session_id == session(self.session) && t.ended_at.is_none());
-                if waits && !busy {
+                let runs = |n: usize| world.fact(GONE[n]) == 0;
+                if waits && !busy && !(0..self.turners as usize).any(runs) {
                     let command = Command::Turn(TurnCommand::CancelInput { input: input(self.n) });
                     let says = format_args!("takes input {} back", self.n);
                     steps.ask(says, By::ALL, command, |answer, _| {

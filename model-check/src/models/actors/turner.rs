@@ -3,8 +3,8 @@
 //! go on holding their locks until their leases lapse.
 
 use freehold_kernel::{
-    Command, Liveness, RuntimeId, SystemCommand, Turn, TurnCommand, TurnId, TurnOutcome, TurnPhase,
-    derive,
+    Command, Input, InputState, Liveness, RuntimeId, RuntimeKind, SystemCommand, Turn, TurnCommand,
+    TurnId, TurnOutcome, TurnPhase, derive,
 };
 
 use crate::models::names::*;
@@ -64,6 +64,37 @@ impl Turner {
     }
 }
 
+impl Turner {
+    /// P-44: whatever waits where no turn is under way, because its instance is gone or nothing
+    /// could begin when the last one ended.
+    fn take_up(self, world: &World, steps: &mut Steps<'_, bool>) {
+        for id in world.view.sessions.iter().map(|s| s.id) {
+            let waits = |i: &&Input| i.session_id == Some(id) && i.state == InputState::Queued;
+            let first = world.view.inputs.iter().filter(waits).min_by_key(|i| (i.created_at, i.id));
+            let under_way = |t: &Turn| t.session_id == id && t.phase != TurnPhase::Ended;
+            let Some(first) = first.filter(|_| !world.view.turns.iter().any(under_way)) else {
+                continue;
+            };
+            let turn = TurnId(derive(first.id.0, 2));
+            let command = Command::Turn(TurnCommand::TakeUp {
+                session: id,
+                turn,
+                runtime: RuntimeId(derive(first.id.0, 3)),
+                runtime_kind: RuntimeKind::Local,
+                instance: instance(self.instance),
+            });
+            let says = format_args!("takes up what waits in {}", said(id.0));
+            steps.ask(says, Sender::ALL, command, |answer, w| {
+                answer.ok()?;
+                if w.view.turns.id(turn.0).is_some() {
+                    w.hold(turn.0);
+                }
+                Some(true)
+            });
+        }
+    }
+}
+
 impl Actor for Turner {
     /// Whether it lives.
     type Local = bool;
@@ -101,6 +132,7 @@ impl Actor for Turner {
                 steps.ask(says, Sender::ALL, command, |answer, _| answer.ok().map(|_| true));
             }
         }
+        self.take_up(world, steps);
         if world.view.turns.iter().any(|t| self.runs(t)) {
             steps.costing(Fault::Crash).outside(format_args!("dies"), |w| {
                 let own: Vec<u128> =

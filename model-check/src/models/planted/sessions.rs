@@ -221,7 +221,7 @@ impl Actor for Lax {
 fn checks_running() -> System {
     let closer = Closer::new(0, 0, ClosingKind::Delete);
     System::new("archive-checks-running", beginning())
-        .with(Sender { n: 0, session: 0, origin: Origin::Person, instance: 0 })
+        .with(Sender { n: 0, session: 0, origin: Origin::Person, instance: 0, turners: 1 })
         .with(Turner { instance: 0, parks: true })
         .with(Lax { closer, asks_running: true, lacks: &[Guard::NoTurnWork] })
 }
@@ -229,7 +229,7 @@ fn checks_running() -> System {
 fn mark_survives() -> System {
     System::new("closing-mark-survives", beginning())
         .with(Closer::new(0, 0, ClosingKind::Archive))
-        .with(Sender { n: 0, session: 0, origin: Origin::Person, instance: 0 })
+        .with(Sender { n: 0, session: 0, origin: Origin::Person, instance: 0, turners: 1 })
         .with(Turner { instance: 0, parks: false })
         .with(Keeper { lifts: false, ..Keeper::new(1) })
         .with(Clock)

@@ -69,7 +69,7 @@ pub const KILLS: &[Kill] = &[
 ];
 
 fn sender(n: u8) -> Sender {
-    Sender { n, session: 0, origin: Origin::Person, instance: 0 }
+    Sender { n, session: 0, origin: Origin::Person, instance: 0, turners: 1 }
 }
 
 fn turner() -> Turner {
