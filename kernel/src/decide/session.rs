@@ -165,7 +165,8 @@ impl<G: GuardSet> Ctx<'_, G> {
     }
 
     /// S-6: when the primary is closed, a running session takes its place, else the newest open
-    /// one (ties: smallest id); with none left the task has no primary.
+    /// one (ties: smallest id), else the newest whose own close is not committed: it may still be
+    /// given up. With none left the task has no primary.
     pub(crate) fn release_primary(&mut self, task: TaskId, closed: SessionId) {
         let holds =
             self.view.tasks.id(task.0).is_some_and(|t| t.primary_session_id == Some(closed));
@@ -177,11 +178,16 @@ impl<G: GuardSet> Ctx<'_, G> {
             .sessions
             .iter()
             .filter(|s| s.task_id == task && s.id != closed)
-            .filter(|s| s.lifecycle == SessionLifecycle::Open)
+            .filter(|s| match s.lifecycle {
+                SessionLifecycle::Open => true,
+                SessionLifecycle::Closing => s.archived_at.is_none(),
+                SessionLifecycle::Archived => false,
+            })
             .max_by(|a, b| {
+                let open = |s: &Session| s.lifecycle == SessionLifecycle::Open;
                 let running = |s: &Session| s.activity == Activity::Running;
-                (running(a), a.created_at)
-                    .cmp(&(running(b), b.created_at))
+                (open(a), running(a), a.created_at)
+                    .cmp(&(open(b), running(b), b.created_at))
                     .then_with(|| b.id.cmp(&a.id))
             })
             .map(|s| s.id);

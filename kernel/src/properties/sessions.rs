@@ -174,6 +174,14 @@ pub(super) fn closed_has_no_activity(view: &View) -> Holds {
         demand(open, "an input waits for a closed session", [input.row_key()])?;
     }
     for task in view.tasks.iter() {
+        let open = |s: &&Session| s.task_id == task.id && s.lifecycle == SessionLifecycle::Open;
+        if task.primary_session_id.is_none()
+            && !self::archived(view, task.id)
+            && let Some(session) = view.sessions.iter().find(open)
+        {
+            let rows = [task.row_key(), session.row_key()];
+            return demand(false, "a task with an open session has no primary", rows);
+        }
         if let Some(primary) = task.primary_session_id {
             let rows = [task.row_key(), RowKey::session(primary)];
             demand(!closed(primary), "a task points at a closed session", rows)?;

@@ -81,7 +81,7 @@ pub const SYSTEMS: &[Entry] = &[
                crash, and the archive of their task on top",
         scope: Scope::Long,
         build: || archive("turns-large", Size::LARGE),
-        states: 645_979,
+        states: 666_525,
     },
     Entry {
         name: "turns-large-faults",

@@ -186,6 +186,9 @@ fn p_18_activity_on_the_closed() {
         })
         .breaks("P-18", "points at a closed");
     good()
+        .given(|v| v.tasks.edit(1).unwrap().primary_session_id = None)
+        .breaks("P-18", "has no primary");
+    good()
         .given(|v| v.sessions.edit(1).unwrap().archived_at = Some(NOW))
         .breaks("P-18", "archived_at");
     good()
