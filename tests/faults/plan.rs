@@ -35,15 +35,11 @@ impl Fault {
     pub(crate) fn of(kind: CallKind) -> &'static [Fault] {
         use Fault::*;
         match kind {
-            CallKind::Look => &[Refused(EIO), Refused(EACCES), DiesBefore],
-            CallKind::Change => &[
-                Refused(EIO),
-                Refused(ENOSPC),
-                Refused(EACCES),
-                Lied,
-                DiesBefore,
-                DiesAfter,
-            ],
+            // Dead before a look is dead after the change before it.
+            CallKind::Look => &[Refused(EIO), Refused(EACCES)],
+            CallKind::Change => {
+                &[Refused(EIO), Refused(ENOSPC), Refused(EACCES), Lied, DiesBefore, DiesAfter]
+            }
             CallKind::Command => &[
                 Refused(EAGAIN),
                 KilledAtStart,

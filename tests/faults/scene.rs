@@ -81,7 +81,10 @@ impl Scene {
             What::Remove => {
                 let made = host.make_worktree(&ann(), &wanted(&ground, &root, "e", "b")).unwrap();
                 let work = made.place.path;
-                git_in(&work, &["-c", allow, "submodule", "--quiet", "update", "--init"]);
+                // Without the template's samples, each of which would be looked at many times.
+                let bare = ["-c", "init.templateDir=", "-c", allow];
+                let update = ["submodule", "--quiet", "update", "--init"];
+                git_in(&work, &[&bare[..], &update[..]].concat());
                 std::fs::create_dir_all(work.join("deep/er")).unwrap();
                 std::fs::write(work.join("staged.txt"), "staged\n").unwrap();
                 git_in(&work, &["add", "staged.txt"]);
@@ -148,6 +151,10 @@ impl Scene {
         let mut todo = vec![self.ground.root_path.clone()];
         let mut contents = BTreeSet::new();
         while let Some(folder) = todo.pop() {
+            // What is put together there is kept only once it is moved out of it.
+            if folder.ends_with("salvage-scratch") {
+                continue;
+            }
             if folder.join("HEAD").is_file() && folder.join("objects").is_dir() {
                 let dir = format!("--git-dir={}", folder.display());
                 let all = ["rev-list", "--objects", "--no-object-names", "--all"];

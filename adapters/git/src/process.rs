@@ -29,6 +29,7 @@ use std::time::Duration;
 use freehold_kernel::Reason;
 use freehold_store::workspaces::{Pulse, WorkspaceError};
 
+use crate::disk::at;
 use crate::error::{fail, io_fail, os_fail};
 use crate::faults::{self, Call, CallKind};
 use environment::{OVERRIDES, close_environment, search_path};
@@ -282,6 +283,9 @@ pub(crate) fn said_no<A: AsRef<OsStr>>(dir: &Path, args: &[A], output: &Output) 
         .any(|w| words.contains(w))
     {
         Reason::DiskFull
+    } else if words.contains("write") && is_full(dir) {
+        // Git often names the file that it could not write and not why.
+        Reason::DiskFull
     } else if words.contains("Permission denied") || words.contains("Read-only file system") {
         Reason::Permission
     } else {
@@ -297,8 +301,21 @@ pub(crate) fn said_no<A: AsRef<OsStr>>(dir: &Path, args: &[A], output: &Output) 
         reason,
         dir,
         format!("git {name} said no: {words}"),
-        "read git's text above; run the same command by hand to see more",
+        match reason {
+            Reason::DiskFull => "free some space on this disk; the step is tried again",
+            _other => "read git's text above; run the same command by hand to see more",
+        },
     )
+}
+
+/// Space below which a write that git could not do is taken for a full disk, in bytes.
+const SCARCE: u64 = 1 << 20;
+
+fn is_full(dir: &Path) -> bool {
+    at::statvfs(dir).is_ok_and(|left| {
+        left.f_bavail.saturating_mul(left.f_frsize) < SCARCE
+            || (left.f_files > 0 && left.f_favail == 0)
+    })
 }
 
 fn not_started(dir: &Path, program: &Path, error: &io::Error) -> WorkspaceError {

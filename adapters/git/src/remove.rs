@@ -27,7 +27,8 @@ use crate::manifest;
 use crate::process::Git;
 use crate::purge::remove_tree;
 use crate::root::{
-    aside_path, check_root, component, is_there, make_folders, remove_empty, trash_path,
+    aside_path, check_root, check_trash, component, is_there, make_folders, remove_empty,
+    trash_path,
 };
 use crate::tree;
 use crate::unsaved::{Target, look};
@@ -112,6 +113,7 @@ impl Removal<'_> {
     /// Everything of W-31 once more, then the manifest, then salvage. The manifest comes first:
     /// what changes while salvage reads is then seen by the compare.
     pub(crate) fn salvage(&self, pulse: Pulse<'_>) -> Result<StepDone, WorkspaceError> {
+        check_trash(&self.place.root)?;
         match standing(self.place)? {
             Standing::Here(proof) => {
                 let salvage = self.save(&proof, pulse)?;
@@ -258,9 +260,21 @@ impl Removal<'_> {
                 return Ok(done(true));
             }
             self.clear_strays()?;
+            let tree = tree::read(&trash);
+            // Whoever opened a file before the rename still writes into it, unseen by its times
+            // once it was compared; nobody else can open one any more.
+            if let Some((_, who)) = standing_in(&trash, &tree.inodes())?.inside.first() {
+                return Err(fail(
+                    Reason::InUse,
+                    &self.place.path,
+                    who.clone(),
+                    "end that process, or wait until it closes its files; the trash is whole",
+                ));
+            }
+            let tree = tree::read(&trash);
             last = match manifest::read(&self.place.root, self.id)? {
                 Some(manifest) => {
-                    let mut found = manifest.differences(&trash, &tree::read(&trash));
+                    let mut found = manifest.differences(&trash, &tree);
                     if !manifest.is_same_admin(&prove_at(self.place, &trash)?.admin)? {
                         found.push("its index, head or own refs changed".to_owned());
                     }

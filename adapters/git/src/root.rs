@@ -13,6 +13,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use freehold_kernel::Reason;
@@ -110,7 +111,29 @@ pub(crate) fn make_root(root: &RootPlace) -> Result<RootPlace, WorkspaceError> {
         Err(e) => return Err(io_fail(&marker, "cannot write the root's marker", &e)),
     }
     check_root(&made)?;
+    check_trash(&made)?;
     Ok(made)
+}
+
+/// Refuses a root whose trash lies on another file system (W-35): a rename would not reach it.
+pub(crate) fn check_trash(root: &RootPlace) -> Result<(), WorkspaceError> {
+    let device = |path: &Path| match fs::symlink_metadata(path) {
+        Ok(found) => Ok(Some(found.dev())),
+        Err(e) if fs::is_absence(&e) => Ok(None),
+        Err(e) => Err(io_fail(path, "cannot look at the folder", &e)),
+    };
+    let own = device(&root.path)?;
+    for folder in [root.path.join(BOOK), book(root), book(root).join("trash")] {
+        if device(&folder)?.is_some_and(|found| Some(found) != own) {
+            return Err(fail(
+                Reason::MountPoint,
+                &folder,
+                "the trash of this root lies on another file system than the root",
+                "unmount what separates them; nothing is removed by copying",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Whether the root is there and is the recorded one (D-18).

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, RenameFlags, Stat, StatVfs};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
@@ -119,6 +119,10 @@ pub(crate) fn symlinkat(
 
 pub(crate) fn fchmod(fd: impl AsFd, mode: Mode) -> Result<(), Errno> {
     call(Change, "fchmod", PathBuf::new, || rustix::fs::fchmod(fd, mode))
+}
+
+pub(crate) fn statvfs(path: impl Arg + Copy) -> Result<StatVfs, Errno> {
+    call(Look, "statvfs", || shown(&path), || rustix::fs::statvfs(path))
 }
 
 pub(crate) fn syncfs(fd: impl AsFd) -> Result<(), Errno> {
