@@ -1,10 +1,11 @@
 //! What becomes of the branch (W-39).
 
-use std::fs;
 use std::path::Path;
 
 use freehold_store::workspaces::{BranchVerdict, Place, Plan, WorkspaceError};
 
+use crate::disk as fs;
+use crate::error::io_fail;
 use crate::identity::admin_dirs;
 use crate::list::list;
 use crate::make::{is_ours, tip};
@@ -102,16 +103,26 @@ fn in_operation(common: &Path, name: &str) -> Result<Option<String>, WorkspaceEr
             ("rebase-apply/head-name", "a rebase"),
             ("BISECT_START", "a bisect"),
         ] {
-            let Ok(text) = fs::read(admin.join(file)) else { continue };
+            let text = state_file(&admin, file)?;
             let text = text.trim_ascii();
             if text == name.as_bytes() || text == short.as_bytes() {
                 return Ok(Some(what.to_owned()));
             }
         }
-        let updates = fs::read(admin.join("rebase-merge/update-refs")).unwrap_or_default();
+        let updates = state_file(&admin, "rebase-merge/update-refs")?;
         if updates.split(|b| *b == b'\n').any(|line| line == name.as_bytes()) {
             return Ok(Some("a rebase that updates refs".to_owned()));
         }
     }
     Ok(None)
+}
+
+/// A file of an operation in progress; empty if there is none.
+fn state_file(admin: &Path, name: &str) -> Result<Vec<u8>, WorkspaceError> {
+    let file = admin.join(name);
+    match fs::read(&file) {
+        Ok(text) => Ok(text),
+        Err(e) if fs::is_absence(&e) => Ok(Vec::new()),
+        Err(e) => Err(io_fail(&file, "cannot look for an operation in progress", &e)),
+    }
 }

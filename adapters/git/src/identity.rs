@@ -3,7 +3,6 @@
 //! Everything here reads files; no git command is asked, because git answers from a parent
 //! checkout where its own link is gone (F18), and half-made registrations can break it.
 
-use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -11,7 +10,8 @@ use std::path::{Component, Path, PathBuf};
 use freehold_kernel::Reason;
 use freehold_store::workspaces::{Place, WorkspaceError};
 
-use crate::error::{fail, io_fail, show};
+use crate::disk as fs;
+use crate::error::{fail, io_fail, reason_of, show};
 use crate::root::{At, check_root, open_place};
 
 /// The stamp's file in an administration directory; it survives a person's unlock. Its first line
@@ -70,13 +70,13 @@ pub(crate) fn prove_at(place: &Place, at: &Path) -> Result<Proof, WorkspaceError
             format!("its .git names {}, which is not in the recorded repository", show(&admin)),
         ));
     }
-    if !names_back(&admin, &place.path) {
+    if !names_back(&admin, &place.path)? {
         return Err(mismatch(
             place,
             format!("its registration {} names another directory", show(&admin)),
         ));
     }
-    if !is_stamped(&admin, &place.stamp) {
+    if !is_stamped(&admin, &place.stamp)? {
         return Err(mismatch(
             place,
             "its registration does not carry the recorded stamp".to_owned(),
@@ -95,7 +95,7 @@ fn linked_admin(place: &Place, at: &Path) -> Result<PathBuf, WorkspaceError> {
         }
         Ok(_) => return Err(mismatch(place, "its .git is no plain file".to_owned())),
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            let empty = fs::read_dir(at).is_ok_and(|mut entries| entries.next().is_none());
+            let empty = fs::read_dir(at).is_ok_and(|entries| entries.is_empty());
             let what = if empty { "the folder is empty" } else { "it has no .git file" };
             return Err(mismatch(place, format!("{what}, so it is no worktree")));
         }
@@ -107,7 +107,11 @@ fn linked_admin(place: &Place, at: &Path) -> Result<PathBuf, WorkspaceError> {
     // Relative links are relative to its own place, wherever the tree lies at the moment.
     let target = flat(&place.path.join(target));
     fs::canonicalize(&target).map_err(|e| {
-        mismatch(place, format!("its .git names {}, which cannot be read: {e}", show(&target)))
+        if fs::is_absence(&e) {
+            mismatch(place, format!("its .git names {}, which is not there", show(&target)))
+        } else {
+            io_fail(&target, "cannot look at what the worktree's link names", &e)
+        }
     })
 }
 
@@ -132,37 +136,52 @@ fn mismatch(place: &Place, why: String) -> WorkspaceError {
 
 /// The common git directory of a repository that is named by its work tree or git directory.
 pub(crate) fn common_dir(repository: &Path) -> Result<PathBuf, WorkspaceError> {
-    let gone = |e: &io::Error| {
-        fail(
-            Reason::Io,
-            repository,
-            format!("the repository {} cannot be read: {e}", show(repository)),
-            "mount its disk, or put it back where it was",
-        )
-    };
+    find_common_dir(repository)?
+        .ok_or_else(|| unreadable(repository, &io::Error::other("there is no git repository")))
+}
+
+/// The same; none if there is no repository any more. What cannot be read is never gone.
+pub(crate) fn find_common_dir(repository: &Path) -> Result<Option<PathBuf>, WorkspaceError> {
+    let cannot = |e: io::Error| unreadable(repository, &e);
     if !repository.is_absolute() {
-        return Err(gone(&io::Error::other("its path is not absolute")));
+        return Err(cannot(io::Error::other("its path is not absolute")));
     }
     let link = repository.join(".git");
     let git_dir = match fs::metadata(&link) {
         Ok(found) if found.is_dir() => link,
-        Ok(_) => match read_link_file(&link).map_err(|e| gone(&e))? {
+        Ok(_) => match read_link_file(&link).map_err(cannot)? {
             Some(target) => repository.join(target),
-            None => return Err(gone(&io::Error::other("its .git file names nothing"))),
+            None => return Err(cannot(io::Error::other("its .git file names nothing"))),
         },
-        Err(e) if e.kind() == io::ErrorKind::NotFound => repository.to_path_buf(),
-        Err(e) => return Err(gone(&e)),
+        Err(e) if fs::is_absence(&e) => repository.to_path_buf(),
+        Err(e) => return Err(cannot(e)),
     };
     let common = match fs::read(git_dir.join("commondir")) {
         Ok(text) => git_dir.join(as_path(&text)),
-        Err(_none) => git_dir,
+        Err(e) if fs::is_absence(&e) => git_dir,
+        Err(e) => return Err(cannot(e)),
     };
-    let common = fs::canonicalize(&common).map_err(|e| gone(&e))?;
-    if common.join("objects").is_dir() && common.join("HEAD").exists() {
-        Ok(common)
-    } else {
-        Err(gone(&io::Error::other("there is no git repository")))
-    }
+    let common = match fs::canonicalize(&common) {
+        Ok(common) => common,
+        Err(e) if fs::is_absence(&e) => return Ok(None),
+        Err(e) => return Err(cannot(e)),
+    };
+    let whole = fs::is_dir(common.join("objects")).map_err(cannot)?
+        && fs::is_there(common.join("HEAD")).map_err(cannot)?;
+    Ok(whole.then_some(common))
+}
+
+fn unreadable(repository: &Path, error: &io::Error) -> WorkspaceError {
+    let reason = match reason_of(error) {
+        Reason::Permission => Reason::Permission,
+        _other => Reason::Io,
+    };
+    fail(
+        reason,
+        repository,
+        format!("the repository {} cannot be read: {error}", show(repository)),
+        "mount its disk, or put it back where it was",
+    )
 }
 
 /// Where a repository is found even when the work tree that it was named by goes away: the common
@@ -172,50 +191,84 @@ pub(crate) fn lasting(repository: &Path) -> Result<Option<PathBuf>, WorkspaceErr
     let link = repository.join(".git");
     let git_dir = match read_link_file(&link) {
         Ok(Some(target)) => repository.join(target),
-        Ok(None) | Err(_) => repository.to_path_buf(),
+        Ok(None) => repository.to_path_buf(),
+        Err(e) if fs::is_absence(&e) || e.kind() == io::ErrorKind::IsADirectory => {
+            repository.to_path_buf()
+        }
+        Err(e) => return Err(unreadable(repository, &e)),
     };
     // Only a linked worktree's own git directory names a common one.
-    Ok(git_dir.join("commondir").exists().then_some(common))
+    let linked = fs::is_there(git_dir.join("commondir")).map_err(|e| unreadable(repository, &e))?;
+    Ok(linked.then_some(common))
 }
 
 /// Whether an administration directory names this worktree.
-pub(crate) fn names_back(admin: &Path, path: &Path) -> bool {
-    registered_path(admin).is_some_and(|found| found == path)
+pub(crate) fn names_back(admin: &Path, path: &Path) -> Result<bool, WorkspaceError> {
+    Ok(own_path(admin)?.is_some_and(|found| found == path))
 }
 
-/// The worktree that an administration directory names: links resolved where they can be.
-pub(crate) fn registered_path(admin: &Path) -> Option<PathBuf> {
-    let text = fs::read(admin.join("gitdir")).ok()?;
-    let named = as_path(&text);
-    if named.as_os_str().is_empty() {
-        return None;
-    }
-    let link = flat(&admin.join(named));
-    if link.file_name() != Some(".git".as_ref()) {
-        return None;
-    }
-    let path = link.parent()?;
-    Some(match (fs::canonicalize(path), path.parent().map(fs::canonicalize), path.file_name()) {
-        (Ok(real), _, _) => real,
-        (Err(_), Some(Ok(parent)), Some(name)) => parent.join(name),
-        (Err(_), _, _) => path.to_path_buf(),
+/// The worktree that an administration directory names: links resolved where they can be. A
+/// neighbour's disk that cannot be looked at is nothing to us: then its path is what git wrote.
+pub(crate) fn registered_path(admin: &Path) -> Result<Option<PathBuf>, WorkspaceError> {
+    path_of(admin, |path| Ok(fs::canonicalize(path).ok()))
+}
+
+/// The same for a registration of ours: a path that cannot be looked at is an error.
+fn own_path(admin: &Path) -> Result<Option<PathBuf>, WorkspaceError> {
+    path_of(admin, |path| match fs::canonicalize(path) {
+        Ok(real) => Ok(Some(real)),
+        Err(e) if fs::is_absence(&e) => Ok(None),
+        Err(e) => Err(io_fail(path, "cannot look at the worktree that is registered", &e)),
     })
 }
 
+fn path_of(
+    admin: &Path,
+    resolved: impl Fn(&Path) -> Result<Option<PathBuf>, WorkspaceError>,
+) -> Result<Option<PathBuf>, WorkspaceError> {
+    let named = as_path(&registration_file(admin, "gitdir")?.unwrap_or_default());
+    if named.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let link = flat(&admin.join(named));
+    if link.file_name() != Some(".git".as_ref()) {
+        return Ok(None);
+    }
+    let Some(path) = link.parent() else { return Ok(None) };
+    if let Some(real) = resolved(path)? {
+        return Ok(Some(real));
+    }
+    let above = path.parent().map(&resolved).transpose()?.flatten();
+    Ok(Some(match (above, path.file_name()) {
+        (Some(parent), Some(name)) => parent.join(name),
+        _gone => path.to_path_buf(),
+    }))
+}
+
+/// A file of a registration; none if it is not there.
+fn registration_file(admin: &Path, name: &str) -> Result<Option<Vec<u8>>, WorkspaceError> {
+    let file = admin.join(name);
+    match fs::read(&file) {
+        Ok(text) => Ok(Some(text)),
+        Err(e) if fs::is_absence(&e) => Ok(None),
+        Err(e) => Err(io_fail(&file, "cannot read the worktree's registration", &e)),
+    }
+}
+
 /// Whether a registration carries this stamp: in its own file, or as the reason of its lock.
-pub(crate) fn is_stamped(admin: &Path, stamp: &str) -> bool {
-    let says = |name: &str| {
-        let text = fs::read(admin.join(name)).unwrap_or_default();
-        text.split(|b| *b == b'\n').next().is_some_and(|line| line == stamp.as_bytes())
+pub(crate) fn is_stamped(admin: &Path, stamp: &str) -> Result<bool, WorkspaceError> {
+    let says = |name: &str| -> Result<bool, WorkspaceError> {
+        let text = registration_file(admin, name)?.unwrap_or_default();
+        Ok(text.split(|b| *b == b'\n').next().is_some_and(|line| line == stamp.as_bytes()))
     };
-    !stamp.is_empty() && (says(STAMP) || says("locked"))
+    Ok(!stamp.is_empty() && (says(STAMP)? || says("locked")?))
 }
 
 /// Whether the checkout of a registration that is ours was finished: from then on nothing in the
 /// worktree is ours to overwrite (F61).
-pub(crate) fn is_ready(admin: &Path) -> bool {
-    let text = fs::read(admin.join(STAMP)).unwrap_or_default();
-    text.split(|b| *b == b'\n').nth(1).is_some_and(|line| line == READY.as_bytes())
+pub(crate) fn is_ready(admin: &Path) -> Result<bool, WorkspaceError> {
+    let text = registration_file(admin, STAMP)?.unwrap_or_default();
+    Ok(text.split(|b| *b == b'\n').nth(1).is_some_and(|line| line == READY.as_bytes()))
 }
 
 /// Who locked a registration.
@@ -225,7 +278,7 @@ pub(crate) fn held(admin: &Path, stamp: &str) -> Result<Held, WorkspaceError> {
         Ok(text) => {
             let reason = String::from_utf8_lossy(text.trim_ascii()).into_owned();
             // Git's own word in a registration that is ours: it was interrupted (F22).
-            let ours = reason == stamp || (reason == INITIALIZING && is_stamped(admin, stamp));
+            let ours = reason == stamp || (reason == INITIALIZING && is_stamped(admin, stamp)?);
             Ok(if ours { Held::Ours } else { Held::Person(reason) })
         }
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Held::Ours),
@@ -271,10 +324,11 @@ pub(crate) struct Registered {
 pub(crate) fn registered(place: &Place, common: &Path) -> Result<Registered, WorkspaceError> {
     let mut found = Registered::default();
     for admin in admin_dirs(common)? {
-        let named = registered_path(&admin);
+        let stamped = is_stamped(&admin, &place.stamp)?;
+        let named = if stamped { own_path(&admin)? } else { registered_path(&admin)? };
         let here = named.as_deref() == Some(place.path.as_path());
         // A registration that git did not finish has no link yet; its stamp came first (W-2).
-        if is_stamped(&admin, &place.stamp) {
+        if stamped {
             if here || named.is_none() {
                 found.ours = Some(admin);
             } else {
@@ -297,8 +351,9 @@ pub(crate) fn admin_dirs(common: &Path) -> Result<Vec<PathBuf>, WorkspaceError> 
     };
     let mut dirs = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(|e| io_fail(&folder, "cannot list the worktrees", &e))?;
-        if entry.file_type().is_ok_and(|t| t.is_dir()) {
+        let is_dir =
+            entry.is_dir().map_err(|e| io_fail(&folder, "cannot list the worktrees", &e))?;
+        if is_dir {
             dirs.push(entry.path());
         }
     }
@@ -307,12 +362,16 @@ pub(crate) fn admin_dirs(common: &Path) -> Result<Vec<PathBuf>, WorkspaceError> 
 }
 
 /// Whether git was killed before it finished this registration (W-12).
-pub(crate) fn is_half_made(admin: &Path) -> bool {
-    let missing =
-        |name: &str| fs::read(admin.join(name)).map_or(true, |t| t.trim_ascii().is_empty());
-    let zero = fs::read(admin.join("HEAD"))
-        .is_ok_and(|t| !t.trim_ascii().is_empty() && t.trim_ascii().iter().all(|b| *b == b'0'));
-    missing("gitdir") || missing("commondir") || missing("HEAD") || zero
+pub(crate) fn is_half_made(admin: &Path) -> Result<bool, WorkspaceError> {
+    for name in ["gitdir", "commondir", "HEAD"] {
+        let text = registration_file(admin, name)?.unwrap_or_default();
+        let text = text.trim_ascii();
+        // A head of zeros is one that git has not set yet; nothing at all counts the same.
+        if text.is_empty() || (name == "HEAD" && text.iter().all(|b| *b == b'0')) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// What a `.git` file names.

@@ -1,20 +1,20 @@
 //! Looking at a place without changing anything (W-31, W-33).
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use freehold_kernel::{CommitId, Evidence, Found, Kind, Reason, Unsaved};
 use freehold_store::names::id_of;
 use freehold_store::workspaces::{Inspection, Place, WorkspaceError};
 
-use crate::error::{fail, show};
+use crate::disk as fs;
+use crate::error::{fail, io_fail, show};
 use crate::identity::{
-    Held, Proof, Registered, common_dir, held, is_half_made, locked_text, moved_away, prove,
-    registered,
+    Held, Proof, Registered, common_dir, find_common_dir, held, is_half_made, locked_text,
+    moved_away, prove, registered,
 };
 use crate::manifest::find_in_trash;
 use crate::process::Git;
-use crate::root::{At, check_root, open_place};
+use crate::root::{At, check_root, is_there, open_place};
 use crate::tree::{self, Tree};
 use crate::unsaved::{self, Seen, Target};
 use crate::users::{Users, standing_in};
@@ -44,34 +44,34 @@ pub(crate) fn standing(place: &Place) -> Result<Standing, WorkspaceError> {
     check_root(&place.root)?;
     let empty_or_missing = match open_place(place)? {
         At::Folder(_) => match prove(place) {
-            Ok(proof) if is_half_made(&proof.admin) && is_empty(&place.path) => {
+            Ok(proof) if is_half_made(&proof.admin)? && is_empty(&place.path)? => {
                 return Ok(Standing::HalfMade(proof.admin));
             }
             Ok(proof) => return Ok(Standing::Here(proof)),
-            Err(e) if fs::symlink_metadata(place.path.join(".git")).is_ok() => Err(e),
-            Err(e) => Ok(Some(e)),
+            // What could not be looked at is no mismatch, and nothing may be concluded from it.
+            Err(e) if e.reason != Reason::IdentityMismatch => return Err(e),
+            Err(e) if is_there(&place.path.join(".git"))? => return Err(e),
+            Err(e) => Some(e),
         },
-        At::Missing | At::Other(_) => Ok(None),
-    }?;
+        At::Missing | At::Other(_) => None,
+    };
     // Something without a `.git` that appeared after the worktree was moved does not hide that
     // it was moved (F23).
-    if let Some(trash) = find_in_trash(place) {
+    if let Some(trash) = find_in_trash(place)? {
         return Ok(Standing::InTrash(trash));
     }
-    let common = common_dir(&place.repository);
     match empty_or_missing {
-        None => match common {
-            Ok(common) => match registered(place, &common)? {
-                Registered { ours: None, moved: Some(to), .. } => Err(moved_away(place, &to)),
-                found => Ok(Standing::Missing(found.ours)),
-            },
-            Err(e) => Err(e),
+        None => match registered(place, &common_dir(&place.repository)?)? {
+            Registered { ours: None, moved: Some(to), .. } => Err(moved_away(place, &to)),
+            found => Ok(Standing::Missing(found.ours)),
         },
         Some(mismatch) => {
-            let ours =
-                common.and_then(|common| registered(place, &common)).ok().and_then(|r| r.ours);
+            let ours = match find_common_dir(&place.repository)? {
+                Some(common) => registered(place, &common)?.ours,
+                None => None,
+            };
             match ours {
-                Some(admin) if is_half_made(&admin) && is_empty(&place.path) => {
+                Some(admin) if is_half_made(&admin)? && is_empty(&place.path)? => {
                     Ok(Standing::HalfMade(admin))
                 }
                 Some(_) | None => Err(mismatch),
@@ -81,8 +81,9 @@ pub(crate) fn standing(place: &Place) -> Result<Standing, WorkspaceError> {
 }
 
 /// Whether a folder holds nothing but, perhaps, its link.
-fn is_empty(path: &Path) -> bool {
-    fs::read_dir(path).is_ok_and(|e| e.flatten().all(|e| e.file_name() == ".git"))
+fn is_empty(path: &Path) -> Result<bool, WorkspaceError> {
+    let entries = fs::read_dir(path).map_err(|e| io_fail(path, "cannot look into it", &e))?;
+    Ok(entries.iter().all(|e| e.file_name() == ".git"))
 }
 
 /// Everything about a worktree that is there.
@@ -137,7 +138,10 @@ impl Survey {
     }
 
     fn mounts(&mut self, place: &Place) {
-        let here = tree::mounts_below(&place.path);
+        let here = match tree::mounts_below(&place.path) {
+            Ok(mounts) => mounts,
+            Err(e) => return self.obstacles.push((e.reason, e.detail)),
+        };
         let mounts = self.tree.mounts.iter().map(|m| place.path.join(m)).chain(here);
         let mut mounts: Vec<PathBuf> = mounts.collect();
         mounts.sort();
@@ -149,7 +153,10 @@ impl Survey {
     }
 
     fn users(&mut self, place: &Place) {
-        let users = standing_in(&place.path, &self.tree.inodes());
+        let users = match standing_in(&place.path, &self.tree.inodes()) {
+            Ok(users) => users,
+            Err(e) => return self.obstacles.push((e.reason, e.detail)),
+        };
         for (_, line) in users.inside.iter().take(NAMED) {
             self.obstacles.push((Reason::InUse, line.clone()));
         }
@@ -194,7 +201,7 @@ pub(crate) fn inspect(git: &Git, place: &Place) -> Inspection {
         Ok(Standing::Here(proof)) => here(survey(git, place, &proof)),
         Ok(Standing::HalfMade(admin)) => {
             let mut found = answer(Found::Here, Reason::None);
-            if !place.path.join(".git").exists() {
+            if matches!(is_there(&place.path.join(".git")), Ok(false)) {
                 found.evidence.found = Found::Missing;
             }
             found.details.push("git was interrupted while it made this worktree".to_owned());
@@ -204,7 +211,7 @@ pub(crate) fn inspect(git: &Git, place: &Place) -> Inspection {
         Ok(Standing::InTrash(trash)) => {
             let mut found = answer(Found::InTrash, Reason::None);
             found.details.push(format!("it lies in the trash: {}", show(&trash)));
-            if fs::symlink_metadata(&place.path).is_ok() {
+            if matches!(is_there(&place.path), Ok(true)) {
                 found.details.push("something was put at its path after it was moved".to_owned());
             }
             found
@@ -243,7 +250,9 @@ fn missing(git: &Git, place: &Place, ours: Option<&Path>) -> Inspection {
     let mut found = with_lock(Inspection::missing(), place, ours);
     if let Some(admin) = ours {
         found.details.push(format!("its registration is still there: {}", show(admin)));
-        if !is_half_made(admin) {
+        if matches!(is_half_made(admin), Ok(true)) {
+            // Git was killed while it made it; there is nothing to look at.
+        } else {
             let target = Target { git_dir: admin, tree: None, inside: Path::new("") };
             let seen = unsaved::look(git, &target);
             found.evidence.unsaved = seen.unsaved;
@@ -256,10 +265,15 @@ fn missing(git: &Git, place: &Place, ours: Option<&Path>) -> Inspection {
 }
 
 fn with_lock(mut found: Inspection, place: &Place, ours: Option<&Path>) -> Inspection {
-    let others = common_dir(&place.repository)
-        .and_then(|common| registered(place, &common))
-        .map(|r| r.others)
-        .unwrap_or_default();
+    let others = common_dir(&place.repository).and_then(|common| registered(place, &common));
+    let others = match others {
+        Ok(found) => found.others,
+        Err(e) => {
+            found.evidence.obstacle = e.reason;
+            found.details.push(e.detail);
+            Vec::new()
+        }
+    };
     for admin in ours.into_iter().chain(others.iter().map(PathBuf::as_path)) {
         match held(admin, &place.stamp) {
             Ok(Held::Ours) => {}
@@ -306,8 +320,10 @@ pub struct Holdings {
 /// `.git` file is unknown, never clean.
 pub fn holdings(path: &Path) -> Holdings {
     let tree = tree::read(path);
-    let standing = standing_in(path, &tree.inodes());
-    let users = standing.inside.into_iter().take(NAMED).map(|(_, line)| line).collect();
+    let users = match standing_in(path, &tree.inodes()) {
+        Ok(users) => users.inside.into_iter().take(NAMED).map(|(_, line)| line).collect(),
+        Err(e) => vec![e.detail],
+    };
     let admin = crate::identity::read_link_file(&path.join(".git"))
         .ok()
         .flatten()

@@ -4,8 +4,12 @@
 //! place, and for a removal a warrant. Git is only ever run as a program with a closed
 //! environment, and only where the directory's identity is proven from its own files first.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests set the scene"))]
+
 mod branch;
+mod disk;
 mod error;
+pub mod faults;
 mod identity;
 mod inspect;
 mod list;
@@ -25,6 +29,7 @@ mod users;
 mod tests;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use freehold_kernel::{Authority, Kind, PathId, Reason, RootId, Warrant, WorktreeId};
@@ -38,7 +43,8 @@ pub use list::{Registration, list_registrations};
 pub use lock::PathLock;
 pub use root::{aside, leftovers, trashes};
 
-use crate::error::fail;
+use crate::error::{fail, io_fail};
+use crate::faults::{Faults, Under};
 use crate::process::Git;
 
 /// How long a lock is waited for before the answer is contested.
@@ -49,6 +55,7 @@ const LOCK_WAIT: Duration = Duration::from_secs(10);
 pub struct GitWorkspaces {
     git: Git,
     lock_wait: Duration,
+    faults: Option<Arc<dyn Faults>>,
 }
 
 impl Default for GitWorkspaces {
@@ -60,7 +67,7 @@ impl Default for GitWorkspaces {
 impl GitWorkspaces {
     /// With the git program that stands in `PATH`.
     pub fn new() -> GitWorkspaces {
-        GitWorkspaces { git: Git::new(), lock_wait: LOCK_WAIT }
+        GitWorkspaces { git: Git::new(), lock_wait: LOCK_WAIT, faults: None }
     }
 
     /// With this git program, and this limit for each of its commands.
@@ -77,6 +84,18 @@ impl GitWorkspaces {
         self
     }
 
+    /// For tests: these faults meet every call to the disk and to git that is made from here on.
+    #[must_use]
+    pub fn with_faults(mut self, faults: Arc<dyn Faults>) -> GitWorkspaces {
+        self.faults = Some(faults);
+        self
+    }
+
+    /// Around every call of the port's users: its faults are this thread's until it returns.
+    fn enter(&self) -> Under {
+        Under::new(self.faults.clone())
+    }
+
     /// Git, handing the path lock on to everything that it starts (W-13).
     fn holding(&self, lock: &PathLock, place: &Place) -> Result<Git, WorkspaceError> {
         lock.covers(place)?;
@@ -88,18 +107,22 @@ impl Workspaces for GitWorkspaces {
     type Lock = PathLock;
 
     fn make_root(&self, root: &RootPlace) -> Result<RootPlace, WorkspaceError> {
+        let _here = self.enter();
         root::make_root(root)
     }
 
     fn check_root(&self, root: &RootPlace) -> Result<(), WorkspaceError> {
+        let _here = self.enter();
         root::check_root(root)
     }
 
     fn plan(&self, place: &Place, start: Option<&str>) -> Result<Plan, WorkspaceError> {
+        let _here = self.enter();
         make::plan(&self.git, place, start)
     }
 
     fn lock(&self, place: &Place) -> Result<PathLock, WorkspaceError> {
+        let _here = self.enter();
         lock::lock_path(place, self.lock_wait)
     }
 
@@ -110,14 +133,17 @@ impl Workspaces for GitWorkspaces {
         plan: &Plan,
         pulse: Pulse<'_>,
     ) -> Result<(), WorkspaceError> {
+        let _here = self.enter();
         make::make(&self.holding(lock, place)?, place, plan, self.lock_wait, pulse)
     }
 
     fn verify(&self, place: &Place) -> Result<(), WorkspaceError> {
+        let _here = self.enter();
         identity::prove(place).map(|_proof| ())
     }
 
     fn inspect(&self, place: &Place) -> Inspection {
+        let _here = self.enter();
         inspect::inspect(&self.git, place)
     }
 
@@ -129,11 +155,12 @@ impl Workspaces for GitWorkspaces {
         limit: u64,
         pulse: Pulse<'_>,
     ) -> Result<StepDone, WorkspaceError> {
+        let _here = self.enter();
         let git = self.holding(lock, place)?;
         check_permission(place, warrant.root(), warrant.path(), warrant.identity())?;
         let own = uuid_text(warrant.removal().0);
         let id = match warrant.authority() {
-            Authority::Trash(_) => manifest::filler(place).unwrap_or(own),
+            Authority::Trash(_) => manifest::filler(place)?.unwrap_or(own),
             Authority::Job(_) | Authority::Attempt(_) => own,
         };
         let removal = remove::Removal {
@@ -151,6 +178,7 @@ impl Workspaces for GitWorkspaces {
     }
 
     fn forget(&self, place: &Place, removal: freehold_kernel::RemovalId) {
+        let _here = self.enter();
         // A manifest that cannot be taken away now lies in Freehold's own folder and harms nobody.
         let _ = manifest::forget(&place.root, &uuid_text(removal.0));
     }
@@ -161,6 +189,7 @@ impl Workspaces for GitWorkspaces {
         place: &Place,
         salvage_ref: &str,
     ) -> Result<Restored, WorkspaceError> {
+        let _here = self.enter();
         salvage::restore(&self.holding(lock, place)?, place, salvage_ref)
     }
 }
@@ -176,7 +205,8 @@ fn check_permission(
     let named = place.path.to_str().map(|text| PathId(id_of(Kind::PathId, text)));
     let fits = match identity {
         Some(identity) => identity == place.worktree_id(),
-        None => std::fs::symlink_metadata(&place.path).is_err(),
+        None => !disk::is_there(&place.path)
+            .map_err(|e| io_fail(&place.path, "cannot look at the path", &e))?,
     };
     if root == place.root.id && named == Some(path) && fits {
         return Ok(());

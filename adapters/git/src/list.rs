@@ -1,12 +1,12 @@
 //! What git itself lists as a repository's worktrees.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use freehold_store::workspaces::WorkspaceError;
 
+use crate::disk as fs;
 use crate::identity::{admin_dirs, common_dir, registered_path};
 use crate::process::{Git, Run};
 
@@ -39,7 +39,7 @@ pub(crate) fn list(git: &Git, common: &Path) -> Result<Vec<Registration>, Worksp
     let output = git.ok(common, &args, Run { git_dir: Some(common), ..Run::default() })?;
     let mut known: Vec<(PathBuf, PathBuf)> = Vec::new();
     for admin in admin_dirs(common)? {
-        if let Some(path) = registered_path(&admin) {
+        if let Some(path) = registered_path(&admin)? {
             known.push((path, admin));
         }
     }

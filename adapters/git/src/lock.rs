@@ -4,7 +4,6 @@
 //! it is closed, in whichever process. Children get a copy on purpose (`process`), so a killed
 //! executor whose git still runs keeps its successor out.
 
-use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -17,6 +16,7 @@ use freehold_store::workspaces::{Place, WorkspaceError};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::disk::{self as fs, at};
 use crate::error::{fail, os_fail};
 use crate::root::{BOOK, below, check_root, digest, make_folders};
 
@@ -82,10 +82,15 @@ fn lock_file(file: &Path, path: &Path, wait: Duration) -> Result<OwnedFd, Worksp
     let mut pause = Duration::from_millis(1);
     loop {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let fd = rustix::fs::open(file, flags, Mode::RUSR | Mode::WUSR)
+        let fd = at::open(file, flags, Mode::RUSR | Mode::WUSR)
             .map_err(|e| os_fail(path, "cannot open the lock's file", e))?;
-        match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) if is_still(&fd, file) => return Ok(fd),
+        match at::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
+            Ok(())
+                if is_still(&fd, file)
+                    .map_err(|e| os_fail(path, "cannot look at the lock", e))? =>
+            {
+                return Ok(fd);
+            }
             // The holder before us removed the file; the next round makes a fresh one.
             Ok(()) => {}
             Err(Errno::WOULDBLOCK | Errno::INTR) => {
@@ -106,16 +111,19 @@ fn lock_file(file: &Path, path: &Path, wait: Duration) -> Result<OwnedFd, Worksp
 }
 
 /// Whether the file of this name is still the one that was locked.
-fn is_still(fd: &OwnedFd, file: &Path) -> bool {
-    match (rustix::fs::fstat(fd), fs::symlink_metadata(file)) {
-        (Ok(ours), Ok(now)) => ours.st_ino == now.ino() && ours.st_dev == now.dev(),
-        _gone => false,
+fn is_still(fd: &OwnedFd, file: &Path) -> Result<bool, Errno> {
+    let ours = at::fstat(fd)?;
+    match fs::symlink_metadata(file) {
+        Ok(now) => Ok(ours.st_ino == now.ino() && ours.st_dev == now.dev()),
+        Err(e) if fs::is_absence(&e) => Ok(false),
+        Err(e) => Err(Errno::from_io_error(&e).unwrap_or(Errno::IO)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_lock_on_a_file_that_was_removed_or_replaced_is_none() {
@@ -123,12 +131,12 @@ mod tests {
         let file = dir.path().join("lock");
         let wait = Duration::from_secs(60);
         let first = lock_file(&file, dir.path(), wait).unwrap();
-        assert!(is_still(&first, &file));
+        assert!(is_still(&first, &file).unwrap());
         fs::remove_file(&file).unwrap();
-        assert!(!is_still(&first, &file));
+        assert!(!is_still(&first, &file).unwrap());
         let second = lock_file(&file, dir.path(), wait).unwrap();
-        assert!(is_still(&second, &file));
-        assert!(!is_still(&first, &file));
+        assert!(is_still(&second, &file).unwrap());
+        assert!(!is_still(&first, &file).unwrap());
         let refused = lock_file(&file, dir.path(), Duration::ZERO).unwrap_err();
         assert_eq!(refused.reason, Reason::Contested);
     }

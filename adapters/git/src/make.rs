@@ -8,7 +8,6 @@
 mod half_made;
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,13 +15,14 @@ use std::time::Duration;
 use freehold_kernel::Reason;
 use freehold_store::workspaces::{Place, Plan, Pulse, WorkspaceError};
 
+use crate::disk as fs;
 use crate::error::{fail, io_fail, show};
 use crate::identity::{
     Proof, READY, STAMP, common_dir, is_half_made, is_ready, is_stamped, lasting, prove, registered,
 };
 use crate::lock::lock_registry;
 use crate::process::{Git, Run, said_no};
-use crate::root::{At, aside_path, check_root, make_folders, open_place, write_whole};
+use crate::root::{At, aside_path, check_root, is_there, make_folders, open_place, write_whole};
 use half_made::clear_half_made;
 pub(crate) use half_made::put_aside_half_made;
 
@@ -209,7 +209,7 @@ pub(crate) fn make_registration(
 ) -> Result<PathBuf, WorkspaceError> {
     if let At::Folder(_) = open_place(place)?
         && let Ok(proof) = prove(place)
-        && !is_half_made(&proof.admin)
+        && !is_half_made(&proof.admin)?
     {
         return Ok(proof.admin);
     }
@@ -246,7 +246,8 @@ pub(crate) fn make_registration(
         }
         let words = output.words();
         // The folder above may have gone with the last worktree of another removal (W-42).
-        let race = !parent.is_dir() || RACES.iter().any(|race| words.contains(race));
+        let race =
+            !fs::is_dir(parent).unwrap_or(true) || RACES.iter().any(|race| words.contains(race));
         if left == 0 || !race {
             return Err(add_refused(place, common, &args, &output));
         }
@@ -282,7 +283,7 @@ fn add_refused(
 /// Stage 3: the stamp as a file, which survives a person's unlock (W-2).
 pub(crate) fn write_stamp(place: &Place, admin: &Path) -> Result<(), WorkspaceError> {
     let file = admin.join(STAMP);
-    if is_stamped(admin, &place.stamp) && file.exists() {
+    if is_stamped(admin, &place.stamp)? && is_there(&file)? {
         return Ok(());
     }
     write_whole(&file, format!("{}\n", place.stamp).as_bytes())
@@ -296,14 +297,19 @@ pub(crate) fn check_out(
     admin: &Path,
     mut pulse: Pulse<'_>,
 ) -> Result<(), WorkspaceError> {
-    if is_ready(admin) {
+    if is_ready(admin)? {
         return Ok(());
     }
     let proof = Proof { admin: admin.to_path_buf(), common: common_dir(&place.repository)? };
     let lazy: [(&str, &OsStr); 1] = [("GIT_NO_LAZY_FETCH", OsStr::new("0"))];
-    if admin.join("index").exists() || admin.join("index.lock").exists() || has_content(place) {
+    let lock = admin.join("index.lock");
+    if is_there(&admin.join("index"))? || is_there(&lock)? || has_content(place)? {
         // The path lock says that no git of ours writes here any more.
-        let _none = fs::remove_file(admin.join("index.lock"));
+        match fs::remove_file(&lock) {
+            Ok(()) => {}
+            Err(e) if fs::is_absence(&e) => {}
+            Err(e) => return Err(io_fail(&lock, "cannot clear a dead lock", &e)),
+        }
         git.ok(&proof.common, &["read-tree", "HEAD"], in_tree(place, &proof))?;
         move_differing_aside(git, place, &proof)?;
     }
@@ -330,8 +336,10 @@ fn in_tree<'a>(place: &'a Place, proof: &'a Proof) -> Run<'a> {
     Run { git_dir: Some(&proof.admin), work_tree: Some(&place.path), ..Run::default() }
 }
 
-fn has_content(place: &Place) -> bool {
-    fs::read_dir(&place.path).is_ok_and(|e| e.flatten().any(|e| e.file_name() != ".git"))
+fn has_content(place: &Place) -> Result<bool, WorkspaceError> {
+    let entries = fs::read_dir(&place.path)
+        .map_err(|e| io_fail(&place.path, "cannot look into the worktree", &e))?;
+    Ok(entries.iter().any(|e| e.file_name() != ".git"))
 }
 
 fn move_differing_aside(git: &Git, place: &Place, proof: &Proof) -> Result<(), WorkspaceError> {
@@ -347,7 +355,7 @@ fn move_differing_aside(git: &Git, place: &Place, proof: &Proof) -> Result<(), W
         let folder = match &aside {
             Some(folder) => folder,
             None => {
-                aside.insert(aside_path(&place.root, &crate::root::digest(place.stamp.as_bytes())))
+                aside.insert(aside_path(&place.root, &crate::root::digest(place.stamp.as_bytes()))?)
             }
         };
         let to = folder.join(name);

@@ -7,7 +7,6 @@
 //! only in the administration directory (index, head, own refs), which may change too.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -15,9 +14,10 @@ use std::path::{Path, PathBuf};
 use freehold_store::workspaces::{Place, RootPlace, WorkspaceError};
 use sha2::{Digest, Sha256};
 
+use crate::disk::{self as fs, File};
 use crate::error::{io_fail, show};
 use crate::root::{
-    book, component, make_folders, manifest_path, part_path, trash_path, write_whole,
+    book, component, is_there, make_folders, manifest_path, part_path, trash_path, write_whole,
 };
 use crate::tree::{Entry, Tree, What};
 
@@ -103,12 +103,12 @@ pub(crate) fn admin_digest(admin: &Path) -> Result<String, WorkspaceError> {
     let mut todo = vec![admin.to_path_buf()];
     while let Some(folder) = todo.pop() {
         for entry in fs::read_dir(&folder).map_err(|e| cannot(&folder, &e))? {
-            let path = entry.map_err(|e| cannot(&folder, &e))?.path();
+            let path = entry.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if name.ends_with(".lock") || (folder == admin && ADMIN_OWN.contains(&name.as_str())) {
                 continue;
             }
-            if fs::symlink_metadata(&path).is_ok_and(|m| m.is_dir()) {
+            if entry.is_dir().map_err(|e| cannot(&path, &e))? {
                 todo.push(path);
             } else {
                 files.push(path);
@@ -259,8 +259,8 @@ fn purging_path(root: &RootPlace, removal: &str) -> PathBuf {
 }
 
 /// Whether a removal's trash is being unlinked, and so is not whole any more.
-pub(crate) fn is_purging(root: &RootPlace, removal: &str) -> bool {
-    purging_path(root, removal).exists()
+pub(crate) fn is_purging(root: &RootPlace, removal: &str) -> Result<bool, WorkspaceError> {
+    is_there(&purging_path(root, removal))
 }
 
 /// Marks the trash as not whole, before the first unlink.
@@ -292,43 +292,56 @@ pub(crate) fn forget(root: &RootPlace, removal: &str) -> Result<(), WorkspaceErr
 }
 
 /// The trash in which a worktree lies whole, if a removal moved it and did not record it.
-pub(crate) fn find_in_trash(place: &Place) -> Option<PathBuf> {
-    let folder = book(&place.root).join("manifests");
-    let stamp = encode(place.stamp.as_bytes());
-    for entry in fs::read_dir(folder).ok()?.flatten() {
-        let name = entry.file_name();
-        let Some(name) = name.to_str() else { continue };
-        let Ok(text) = fs::read(entry.path()) else { continue };
-        let ours = text.split(|b| *b == b'\n').next() == Some(stamp.as_bytes());
-        if !ours || component(name) != name || name.ends_with(PURGING) {
+pub(crate) fn find_in_trash(place: &Place) -> Result<Option<PathBuf>, WorkspaceError> {
+    for name in of_stamp(place)? {
+        if component(&name) != name || name.ends_with(PURGING) {
             continue;
         }
-        let Ok(trash) = trash_path(place, name) else { continue };
-        if fs::symlink_metadata(&trash).is_ok() {
-            return Some(trash);
+        let Ok(trash) = trash_path(place, &name) else { continue };
+        if is_there(&trash)? {
+            return Ok(Some(trash));
         }
     }
-    None
+    Ok(None)
+}
+
+/// The names of the manifests that are about this worktree. One that goes away meanwhile is
+/// another removal's.
+fn of_stamp(place: &Place) -> Result<Vec<String>, WorkspaceError> {
+    let folder = book(&place.root).join("manifests");
+    let stamp = encode(place.stamp.as_bytes());
+    let cannot = |path: &Path, e: &io::Error| io_fail(path, "cannot read the manifests", e);
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(e) if fs::is_absence(&e) => return Ok(Vec::new()),
+        Err(e) => return Err(cannot(&folder, &e)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        match fs::read(entry.path()) {
+            Ok(text) if text.split(|b| *b == b'\n').next() == Some(stamp.as_bytes()) => {
+                names.push(name);
+            }
+            Ok(_) => {}
+            Err(e) if fs::is_absence(&e) => {}
+            Err(e) => return Err(cannot(&entry.path(), &e)),
+        }
+    }
+    Ok(names)
 }
 
 /// The removal that put a worktree into the trash, by its manifest, even once its unlinking has
 /// begun: a purge has an id of its own, and the trash has its filler's (D-20).
-pub(crate) fn filler(place: &Place) -> Option<String> {
-    let folder = book(&place.root).join("manifests");
-    let stamp = encode(place.stamp.as_bytes());
-    for entry in fs::read_dir(folder).ok()?.flatten() {
-        let Ok(text) = fs::read(entry.path()) else { continue };
-        if text.split(|b| *b == b'\n').next() != Some(stamp.as_bytes()) {
-            continue;
-        }
-        let name = entry.file_name();
-        let Some(name) = name.to_str() else { continue };
-        let id = name.strip_suffix(PURGING).map_or(name, |id| id.trim_end_matches('.'));
-        if trash_path(place, id).is_ok_and(|trash| fs::symlink_metadata(trash).is_ok()) {
-            return Some(id.to_owned());
+pub(crate) fn filler(place: &Place) -> Result<Option<String>, WorkspaceError> {
+    for name in of_stamp(place)? {
+        let id = name.strip_suffix(PURGING).map_or(name.as_str(), |id| id.trim_end_matches('.'));
+        let Ok(trash) = trash_path(place, id) else { continue };
+        if is_there(&trash)? {
+            return Ok(Some(id.to_owned()));
         }
     }
-    None
+    Ok(None)
 }
 
 /// Percent-encoding of everything but plain printable text without spaces.
@@ -363,6 +376,7 @@ fn decode(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     /// Found by the rounds of kills: the part stayed for ever.
     #[test]

@@ -10,6 +10,8 @@
 //! on purpose. That takes a shell, because the standard library can only hand over descriptors 0
 //! to 2: the lock goes as 0, the shell moves it to 9, puts the input in its place and becomes git.
 
+#![allow(clippy::disallowed_methods, reason = "this is the port to git")]
+
 mod environment;
 mod watch;
 
@@ -18,7 +20,7 @@ use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -27,7 +29,9 @@ use std::time::Duration;
 use freehold_kernel::Reason;
 use freehold_store::workspaces::{Pulse, WorkspaceError};
 
+use crate::disk::at;
 use crate::error::{fail, io_fail, os_fail};
+use crate::faults::{self, Call, CallKind};
 use environment::{OVERRIDES, close_environment, search_path};
 use watch::watch;
 
@@ -76,7 +80,7 @@ pub(crate) struct Run<'a> {
     pub(crate) pulse: Option<Pulse<'a>>,
 }
 
-/// How a command ended.
+/// How a command ended: by itself, never by a signal.
 #[derive(Debug)]
 pub(crate) struct Output {
     /// Its exit status.
@@ -208,9 +212,33 @@ impl Git {
                 file.try_clone().map_err(|e| io_fail(dir, "cannot write to a file", &e))?,
             ),
         });
-        let child = command.spawn().map_err(|e| not_started(dir, &self.program, &e))?;
         let limit = run.limit.unwrap_or(self.limit);
-        watch(dir, argv, child, limit, run.pulse.as_mut())
+        let name = watch::last(argv);
+        let faults = faults::here();
+        let call = Call { kind: CallKind::Command, name: &name, path: dir };
+        if let Some(errno) = faults.as_ref().and_then(|f| f.before(&call)) {
+            return Err(not_started(dir, &self.program, &io::Error::from_raw_os_error(errno)));
+        }
+        let child = command.spawn().map_err(|e| not_started(dir, &self.program, &e))?;
+        if let Some(faults) = &faults {
+            faults.started(&call, child.id());
+        }
+        let done = watch(dir, argv, child, limit, run.pulse.as_mut());
+        if let Some(errno) = faults.and_then(|f| f.after(&call)) {
+            let error = io::Error::from_raw_os_error(errno);
+            return Err(io_fail(dir, &format!("cannot read what git {name} said"), &error));
+        }
+        let output = done?;
+        match output.status.signal() {
+            None => Ok(output),
+            // It gave no answer; a question that it was asked stays open.
+            Some(signal) => Err(fail(
+                Reason::Io,
+                dir,
+                format!("git {name} was ended by signal {signal}"),
+                "the step is tried again; look what ends processes on this machine",
+            )),
+        }
     }
 
     /// The program as an absolute path: the closed environment and the shell must not decide.
@@ -255,6 +283,9 @@ pub(crate) fn said_no<A: AsRef<OsStr>>(dir: &Path, args: &[A], output: &Output) 
         .any(|w| words.contains(w))
     {
         Reason::DiskFull
+    } else if words.contains("write") && is_full(dir) {
+        // Git often names the file that it could not write and not why.
+        Reason::DiskFull
     } else if words.contains("Permission denied") || words.contains("Read-only file system") {
         Reason::Permission
     } else {
@@ -270,8 +301,21 @@ pub(crate) fn said_no<A: AsRef<OsStr>>(dir: &Path, args: &[A], output: &Output) 
         reason,
         dir,
         format!("git {name} said no: {words}"),
-        "read git's text above; run the same command by hand to see more",
+        match reason {
+            Reason::DiskFull => "free some space on this disk; the step is tried again",
+            _other => "read git's text above; run the same command by hand to see more",
+        },
     )
+}
+
+/// Space below which a write that git could not do is taken for a full disk, in bytes.
+const SCARCE: u64 = 1 << 20;
+
+fn is_full(dir: &Path) -> bool {
+    at::statvfs(dir).is_ok_and(|left| {
+        left.f_bavail.saturating_mul(left.f_frsize) < SCARCE
+            || (left.f_files > 0 && left.f_favail == 0)
+    })
 }
 
 fn not_started(dir: &Path, program: &Path, error: &io::Error) -> WorkspaceError {

@@ -3,16 +3,16 @@
 //! cannot lead out of the tree.
 
 use std::ffi::{CStr, CString};
-use std::fs;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use freehold_kernel::Reason;
 use freehold_store::workspaces::{Pulse, WorkspaceError};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use crate::disk::{self as fs, at};
 use crate::error::{fail, os_fail, show};
 use crate::root::{At, walk_to};
 
@@ -54,12 +54,12 @@ pub(crate) fn remove_tree(
         }
     };
     let name = c_name(name.as_bytes(), tree)?;
-    let stat = match rustix::fs::statat(&above, &name, AtFlags::SYMLINK_NOFOLLOW) {
+    let stat = match at::statat(&above, &name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => stat,
         Err(Errno::NOENT) => return Ok(0),
         Err(e) => return Err(os_fail(tree, "cannot look at the trash", e)),
     };
-    let device = rustix::fs::fstat(&above)
+    let device = at::fstat(&above)
         .map_err(|e| os_fail(tree, "cannot look at the folder above the trash", e))?
         .st_dev;
     let mut purge = Purge { device, removed: 0, moved: 0, pulse };
@@ -115,10 +115,9 @@ impl Purge<'_> {
         depth: usize,
     ) -> Result<bool, WorkspaceError> {
         let mut again = false;
-        let names = self.names(folder, path)?;
-        for name in names {
+        for name in self.names(folder, path)? {
             let here = join(path, &name);
-            let stat = match rustix::fs::statat(folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
+            let stat = match at::statat(folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => stat,
                 Err(Errno::NOENT) => continue,
                 Err(e) => return Err(os_fail(&here, "cannot look at an entry of the trash", e)),
@@ -143,16 +142,7 @@ impl Purge<'_> {
     /// The names in a folder. All of them before the first unlink: what a directory stream shows
     /// while entries go is not defined.
     fn names(&self, folder: BorrowedFd<'_>, path: &Path) -> Result<Vec<CString>, WorkspaceError> {
-        let cannot = |e| os_fail(path, "cannot list a folder of the trash", e);
-        let mut names = Vec::new();
-        for entry in Dir::read_from(folder).map_err(cannot)? {
-            let entry = entry.map_err(cannot)?;
-            let name = entry.file_name();
-            if name != c"." && name != c".." {
-                names.push(name.to_owned());
-            }
-        }
-        Ok(names)
+        at::names(folder).map_err(|e| os_fail(path, "cannot list a folder of the trash", e))
     }
 
     /// Opens a folder of the tree; one safe repair of its permissions, if it is our own (W-38).
@@ -172,9 +162,9 @@ impl Purge<'_> {
             ));
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = match rustix::fs::openat(above, name, flags, Mode::empty()) {
+        let opened = match at::openat(above, name, flags, Mode::empty()) {
             Err(Errno::ACCESS) if repair(above, name) => {
-                rustix::fs::openat(above, name, flags, Mode::empty())
+                at::openat(above, name, flags, Mode::empty())
             }
             opened => opened,
         };
@@ -189,9 +179,9 @@ impl Purge<'_> {
         path: &Path,
     ) -> Result<(), WorkspaceError> {
         let flags = if kind == FileType::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        let done = match rustix::fs::unlinkat(folder, name, flags) {
+        let done = match at::unlinkat(folder, name, flags) {
             // Not the entry's permissions decide but those of the folder that it is in.
-            Err(Errno::ACCESS) if repair(folder, c".") => rustix::fs::unlinkat(folder, name, flags),
+            Err(Errno::ACCESS) if repair(folder, c".") => at::unlinkat(folder, name, flags),
             done => done,
         };
         match done {
@@ -221,8 +211,7 @@ impl Purge<'_> {
         loop {
             let to = format!(".freehold-deep-{}", self.moved);
             self.moved += 1;
-            let flags = rustix::fs::RenameFlags::NOREPLACE;
-            match rustix::fs::renameat_with(folder, name, top, to.as_str(), flags) {
+            match at::rename_new(folder, name, top, to.as_str()) {
                 Ok(()) => return Ok(()),
                 Err(Errno::EXIST) => {}
                 Err(e) => return Err(os_fail(path, "cannot move a deep folder up", e)),
@@ -235,8 +224,8 @@ impl Purge<'_> {
 /// following a link, and changed through that very descriptor.
 fn repair(above: BorrowedFd<'_>, name: &CStr) -> bool {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(fd) = rustix::fs::openat(above, name, flags, Mode::empty()) else { return false };
-    let Ok(stat) = rustix::fs::fstat(&fd) else { return false };
+    let Ok(fd) = at::openat(above, name, flags, Mode::empty()) else { return false };
+    let Ok(stat) = at::fstat(&fd) else { return false };
     let own = stat.st_uid == rustix::process::geteuid().as_raw();
     let lacking = stat.st_mode & 0o700 != 0o700;
     let here = format!("/proc/self/fd/{}", fd.as_raw_fd());
@@ -247,6 +236,7 @@ fn repair(above: BorrowedFd<'_>, name: &CStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     #[test]

@@ -4,7 +4,6 @@
 
 mod way_back;
 
-use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,20 +11,25 @@ use std::time::Duration;
 
 use freehold_kernel::{Reason, RemovalStep, Unsaved};
 use freehold_store::workspaces::{Place, Pulse, SalvageMade, StepDone, WorkspaceError};
-use rustix::fs::{CWD, RenameFlags};
+use rustix::fs::CWD;
 use rustix::io::Errno;
 
 use crate::branch;
+use crate::disk::{self as fs, at};
 use crate::error::{fail, io_fail, os_fail, show};
 use crate::identity::{
-    Proof, common_dir, is_half_made, is_stamped, prove_at, refuse_foreign_lock, registered,
+    Proof, common_dir, find_common_dir, is_half_made, is_stamped, prove_at, refuse_foreign_lock,
+    registered,
 };
 use crate::inspect::{Standing, standing, survey};
 use crate::lock::{PathLock, lock_registry};
 use crate::manifest;
 use crate::process::Git;
 use crate::purge::remove_tree;
-use crate::root::{aside_path, check_root, component, make_folders, remove_empty, trash_path};
+use crate::root::{
+    aside_path, check_root, check_trash, component, is_there, make_folders, remove_empty,
+    trash_path,
+};
 use crate::tree;
 use crate::unsaved::{Target, look};
 use crate::users::standing_in;
@@ -61,7 +65,7 @@ fn done(found_something: bool) -> StepDone {
 
 /// Renames without ever replacing anything.
 fn rename(from: &Path, to: &Path, what: &str) -> Result<(), WorkspaceError> {
-    rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE).map_err(|e| match e {
+    at::rename_new(CWD, from, CWD, to).map_err(|e| match e {
         Errno::EXIST => fail(
             Reason::IdentityMismatch,
             to,
@@ -70,10 +74,6 @@ fn rename(from: &Path, to: &Path, what: &str) -> Result<(), WorkspaceError> {
         ),
         e => os_fail(from, what, e),
     })
-}
-
-fn is_there(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok()
 }
 
 impl Removal<'_> {
@@ -113,6 +113,7 @@ impl Removal<'_> {
     /// Everything of W-31 once more, then the manifest, then salvage. The manifest comes first:
     /// what changes while salvage reads is then seen by the compare.
     pub(crate) fn salvage(&self, pulse: Pulse<'_>) -> Result<StepDone, WorkspaceError> {
+        check_trash(&self.place.root)?;
         match standing(self.place)? {
             Standing::Here(proof) => {
                 let salvage = self.save(&proof, pulse)?;
@@ -125,7 +126,7 @@ impl Removal<'_> {
             Standing::Missing(Some(admin)) => {
                 refuse_foreign_lock(self.place, &admin)?;
                 let target = Target { git_dir: &admin, tree: None, inside: Path::new("") };
-                if is_half_made(&admin) || look(self.git, &target).unsaved.is_none() {
+                if is_half_made(&admin)? || look(self.git, &target).unsaved.is_none() {
                     return Ok(done(true));
                 }
                 let proof = self.put_folder_back(&admin)?;
@@ -163,7 +164,7 @@ impl Removal<'_> {
                 if let Some(admin) = ours {
                     refuse_foreign_lock(self.place, &admin)?;
                 }
-                let found = is_there(&trash);
+                let found = is_there(&trash)?;
                 Ok(StepDone { trash_path: found.then_some(trash), ..done(found) })
             }
             Standing::InTrash(found) if found == trash => {
@@ -182,7 +183,7 @@ impl Removal<'_> {
         let place = self.place;
         refuse_foreign_lock(place, &proof.admin)?;
         let tree = tree::read(&place.path);
-        if !manifest::is_purging(&place.root, self.id)
+        if !manifest::is_purging(&place.root, self.id)?
             && manifest::read(&place.root, self.id)?.is_none()
         {
             // Without one nobody would know the trash again; salvage was not asked for.
@@ -195,7 +196,7 @@ impl Removal<'_> {
                 .map(|m| m.dev())
                 .map_err(|e| io_fail(path, "cannot look at the folder", &e))
         };
-        let mounts = tree::mounts_below(&place.path);
+        let mounts = tree::mounts_below(&place.path)?;
         if let Some(mount) =
             tree.mounts.first().map(|m| place.path.join(m)).or(mounts.into_iter().next())
         {
@@ -214,7 +215,7 @@ impl Removal<'_> {
                 "unmount what separates them; a removal is never half-done across file systems",
             ));
         }
-        let users = standing_in(&place.path, &tree.inodes());
+        let users = standing_in(&place.path, &tree.inodes())?;
         if let Some((_, who)) = users.inside.first() {
             return Err(fail(
                 Reason::InUse,
@@ -249,19 +250,31 @@ impl Removal<'_> {
         let mut salvage = None;
         let mut last = Vec::new();
         for _ in 0..COMPARE_TRIES {
-            if !is_there(&trash) {
+            if !is_there(&trash)? {
                 // A try before this one has put it back.
                 let Standing::Here(proof) = standing(self.place)? else { return Ok(done(false)) };
                 salvage = self.save(&proof, &mut pulse)?;
                 self.move_to_trash(&proof, &trash)?;
             }
-            if manifest::is_purging(&self.place.root, self.id) {
+            if manifest::is_purging(&self.place.root, self.id)? {
                 return Ok(done(true));
             }
             self.clear_strays()?;
+            let tree = tree::read(&trash);
+            // Whoever opened a file before the rename still writes into it, unseen by its times
+            // once it was compared; nobody else can open one any more.
+            if let Some((_, who)) = standing_in(&trash, &tree.inodes())?.inside.first() {
+                return Err(fail(
+                    Reason::InUse,
+                    &self.place.path,
+                    who.clone(),
+                    "end that process, or wait until it closes its files; the trash is whole",
+                ));
+            }
+            let tree = tree::read(&trash);
             last = match manifest::read(&self.place.root, self.id)? {
                 Some(manifest) => {
-                    let mut found = manifest.differences(&trash, &tree::read(&trash));
+                    let mut found = manifest.differences(&trash, &tree);
                     if !manifest.is_same_admin(&prove_at(self.place, &trash)?.admin)? {
                         found.push("its index, head or own refs changed".to_owned());
                     }
@@ -272,7 +285,7 @@ impl Removal<'_> {
             if last.is_empty() {
                 return Ok(StepDone { salvage, trash_path: Some(trash), ..done(true) });
             }
-            if is_there(&self.place.path) {
+            if is_there(&self.place.path)? {
                 break;
             }
             rename(&trash, &self.place.path, "cannot put the worktree back")?;
@@ -290,10 +303,10 @@ impl Removal<'_> {
     /// repository is refused.
     fn clear_strays(&self) -> Result<(), WorkspaceError> {
         let path = &self.place.path;
-        if !is_there(path) {
+        if !is_there(path)? {
             return Ok(());
         }
-        if is_there(&path.join(".git")) {
+        if is_there(&path.join(".git"))? {
             return Err(fail(
                 Reason::IdentityMismatch,
                 path,
@@ -301,7 +314,7 @@ impl Removal<'_> {
                 "the trash is whole; restore it elsewhere or have a person decide",
             ));
         }
-        let aside = aside_path(&self.place.root, self.id);
+        let aside = aside_path(&self.place.root, self.id)?;
         make_folders(&self.place.root.path, aside.parent().unwrap_or(&self.place.root.path))?;
         rename(path, &aside, "cannot move aside what appeared at the path")
     }
@@ -314,7 +327,7 @@ impl Removal<'_> {
         let to = self.admin_trash(&common);
         let _registry = lock_registry(&common, self.wait)?;
         let trash = self.trash()?;
-        let admin = if is_there(&trash) && !is_there(&to) {
+        let admin = if is_there(&trash)? && !is_there(&to)? {
             Some(prove_at(place, &trash)?.admin)
         } else {
             match standing(place)? {
@@ -332,7 +345,7 @@ impl Removal<'_> {
             }
         };
         let Some(admin) = admin else {
-            let found = is_there(&to);
+            let found = is_there(&to)?;
             return Ok(StepDone { admin_path: found.then_some(to), ..done(found) });
         };
         refuse_foreign_lock(place, &admin)?;
@@ -358,14 +371,15 @@ impl Removal<'_> {
         let trash = self.trash()?;
         let mut found = false;
         // Recorded and not done, whatever the record says (W-36): the registration goes first.
-        if let Ok(common) = common_dir(&place.repository)
-            && registered(place, &common)?.ours.is_some()
+        let common = find_common_dir(&place.repository)?;
+        if let Some(common) = &common
+            && registered(place, common)?.ours.is_some()
         {
             self.unregister()?;
         }
-        if is_there(&trash) {
+        if is_there(&trash)? {
             let tree = tree::read(&trash);
-            if let Some((_, who)) = standing_in(&trash, &tree.inodes()).inside.first() {
+            if let Some((_, who)) = standing_in(&trash, &tree.inodes())?.inside.first() {
                 return Err(fail(
                     Reason::InUse,
                     &trash,
@@ -376,7 +390,7 @@ impl Removal<'_> {
             manifest::begin_purge(root, self.id)?;
             remove_tree(&root.path, &trash, &mut pulse)?;
             found = true;
-        } else if matches!(standing(place), Ok(Standing::Here(_))) {
+        } else if matches!(standing(place)?, Standing::Here(_)) {
             return Err(fail(
                 Reason::Contested,
                 &place.path,
@@ -385,10 +399,10 @@ impl Removal<'_> {
             ));
         }
         // A repository that is gone took its registrations with it.
-        if let Ok(common) = common_dir(&place.repository) {
+        if let Some(common) = common {
             let admin = self.admin_trash(&common);
-            if is_there(&admin) {
-                if !is_stamped(&admin, &place.stamp) && !is_half_made(&admin) {
+            if is_there(&admin)? {
+                if !is_stamped(&admin, &place.stamp)? && !is_half_made(&admin)? {
                     return Err(fail(
                         Reason::IdentityMismatch,
                         &admin,

@@ -10,11 +10,10 @@
 //! ```
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use freehold_kernel::Reason;
@@ -23,6 +22,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
+use crate::disk::{self as fs, File, at};
 use crate::error::{fail, io_fail, os_fail, show};
 
 /// The one name that Freehold takes in a root; nothing managed may begin with it.
@@ -54,16 +54,21 @@ pub(crate) fn manifest_path(root: &RootPlace, removal: &str) -> PathBuf {
 }
 
 /// A free place for something that is in the way and must not be lost.
-pub(crate) fn aside_path(root: &RootPlace, name: &str) -> PathBuf {
+pub(crate) fn aside_path(root: &RootPlace, name: &str) -> Result<PathBuf, WorkspaceError> {
     let folder = book(root).join("aside");
     let name = component(name);
     let mut path = folder.join(&name);
     let mut number = 1u32;
-    while fs::symlink_metadata(&path).is_ok() {
+    while is_there(&path)? {
         path = folder.join(format!("{name}-{number}"));
         number += 1;
     }
-    path
+    Ok(path)
+}
+
+/// Whether something is there, a link that leads nowhere included.
+pub(crate) fn is_there(path: &Path) -> Result<bool, WorkspaceError> {
+    fs::is_there(path).map_err(|e| io_fail(path, "cannot look at the path", &e))
 }
 
 /// Where a removal moves a worktree: inside this store's trash, as deep below the root as it was,
@@ -96,7 +101,7 @@ pub(crate) fn make_root(root: &RootPlace) -> Result<RootPlace, WorkspaceError> {
     let folder = book(&made);
     make_folders(&made.path, &folder)?;
     let marker = folder.join("root");
-    match OpenOptions::new().write(true).create_new(true).open(&marker) {
+    match File::create_new(&marker) {
         Ok(mut file) => {
             file.write_all(made.marker.as_bytes())
                 .and_then(|()| file.sync_all())
@@ -106,7 +111,29 @@ pub(crate) fn make_root(root: &RootPlace) -> Result<RootPlace, WorkspaceError> {
         Err(e) => return Err(io_fail(&marker, "cannot write the root's marker", &e)),
     }
     check_root(&made)?;
+    check_trash(&made)?;
     Ok(made)
+}
+
+/// Refuses a root whose trash lies on another file system (W-35): a rename would not reach it.
+pub(crate) fn check_trash(root: &RootPlace) -> Result<(), WorkspaceError> {
+    let device = |path: &Path| match fs::symlink_metadata(path) {
+        Ok(found) => Ok(Some(found.dev())),
+        Err(e) if fs::is_absence(&e) => Ok(None),
+        Err(e) => Err(io_fail(path, "cannot look at the folder", &e)),
+    };
+    let own = device(&root.path)?;
+    for folder in [root.path.join(BOOK), book(root), book(root).join("trash")] {
+        if device(&folder)?.is_some_and(|found| Some(found) != own) {
+            return Err(fail(
+                Reason::MountPoint,
+                &folder,
+                "the trash of this root lies on another file system than the root",
+                "unmount what separates them; nothing is removed by copying",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Whether the root is there and is the recorded one (D-18).
@@ -198,18 +225,17 @@ pub(crate) enum At {
 /// Goes from a folder to a path below it, one name at a time, never through a link (W-31).
 pub(crate) fn walk_to(top: &Path, names: &[OsString]) -> Result<At, WorkspaceError> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut here = rustix::fs::open(top, flags | OFlags::DIRECTORY, Mode::empty())
+    let mut here = at::open(top, flags | OFlags::DIRECTORY, Mode::empty())
         .map_err(|e| os_fail(top, "cannot open the folder", e))?;
     let mut path = top.to_path_buf();
     for name in names {
         path.push(name);
-        here = match rustix::fs::openat(&here, name, flags, Mode::empty()) {
+        here = match at::openat(&here, name, flags, Mode::empty()) {
             Ok(fd) => fd,
             Err(Errno::NOENT) => return Ok(At::Missing),
             Err(e) => return Err(os_fail(&path, "cannot open a part of the path", e)),
         };
-        let stat =
-            rustix::fs::fstat(&here).map_err(|e| os_fail(&path, "cannot look at the path", e))?;
+        let stat = at::fstat(&here).map_err(|e| os_fail(&path, "cannot look at the path", e))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
             return Ok(At::Other(path));
         }
@@ -238,7 +264,11 @@ pub(crate) fn make_folders(top: &Path, path: &Path) -> Result<(), WorkspaceError
     for _ in 1..FOLDER_TRIES {
         match make_folders_once(top, path) {
             // A folder above was empty and went with its last worktree while this was made.
-            Err(_) if top.is_dir() && !path.is_dir() && !is_blocked(top, path) => {}
+            Err(e)
+                if e.reason == Reason::Io
+                    && fs::is_dir(top).unwrap_or(false)
+                    && !fs::is_dir(path).unwrap_or(true)
+                    && !is_blocked(top, path) => {}
             made => return made,
         }
     }
@@ -259,7 +289,7 @@ fn make_folders_once(top: &Path, path: &Path) -> Result<(), WorkspaceError> {
     let mut here = top.to_path_buf();
     for name in rest.components() {
         here.push(name);
-        match DirBuilder::new().mode(0o700).create(&here) {
+        match fs::create_dir(&here, 0o700) {
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
                 let found = fs::symlink_metadata(&here)
@@ -313,7 +343,7 @@ pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), WorkspaceEr
 pub fn leftovers(root: &RootPlace) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(&root.path) else { return Vec::new() };
     let mut found: Vec<PathBuf> = entries
-        .flatten()
+        .iter()
         .filter(|e| !e.file_name().as_bytes().starts_with(BOOK.as_bytes()))
         .map(|e| e.path())
         .collect();
@@ -327,7 +357,7 @@ pub fn trashes(root: &RootPlace) -> Vec<(String, PathBuf)> {
     let book = book(root);
     let prefix = format!("{}-trash-", component(&root.store));
     let entries = |folder: &Path| -> Vec<PathBuf> {
-        fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).collect()
+        fs::read_dir(folder).into_iter().flatten().map(|e| e.path()).collect()
     };
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     // As deep as what was moved into it (see `trash_path`).
@@ -359,7 +389,7 @@ pub fn trashes(root: &RootPlace) -> Vec<(String, PathBuf)> {
 
 /// What was in the way of a removal or a making and is nobody's to delete.
 pub fn aside(root: &RootPlace) -> Vec<PathBuf> {
-    let entries = fs::read_dir(book(root).join("aside")).into_iter().flatten().flatten();
+    let entries = fs::read_dir(book(root).join("aside")).into_iter().flatten();
     let mut found: Vec<PathBuf> = entries.map(|e| e.path()).collect();
     found.sort();
     found

@@ -134,7 +134,7 @@ pub fn list(root: &RootPlace) -> Result<Vec<SalvageEntry>, WorkspaceError> {
     let mut out = Vec::new();
     for format in [Format::Sha1, Format::Sha256] {
         let store = Store::new(&git, root, format);
-        if !store.exists() {
+        if !store.exists()? {
             continue;
         }
         // The list's first line is in the commit's message, so nothing large is read here.
@@ -169,7 +169,7 @@ pub fn expire(root: &RootPlace, ref_name: &str) -> Result<bool, WorkspaceError> 
     let mut beat = Beat::new(&mut on, &root.path);
     for format in [Format::Sha1, Format::Sha256] {
         let store = Store::new(&git, root, format);
-        if !store.exists() {
+        if !store.exists()? {
             continue;
         }
         if let Some(tip) = store.tip(ref_name, &mut beat)? {

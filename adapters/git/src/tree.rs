@@ -2,10 +2,14 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use freehold_store::workspaces::WorkspaceError;
+
+use crate::disk as fs;
+use crate::error::io_fail;
 
 /// What kind of thing an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,15 +92,14 @@ pub(crate) fn read(top: &Path) -> Tree {
             }
         };
         for entry in entries {
-            let found = entry.and_then(|e| Ok((e.file_name(), e.metadata()?)));
-            let (name, meta) = match found {
-                Ok(found) => found,
+            let path = folder.join(entry.file_name());
+            let meta = match entry.metadata() {
+                Ok(meta) => meta,
                 Err(e) => {
-                    tree.unseen.push((folder.clone(), e.to_string()));
+                    tree.unseen.push((path, e.to_string()));
                     continue;
                 }
             };
-            let path = folder.join(name);
             let kind = meta.file_type();
             let what = if kind.is_dir() {
                 What::Folder
@@ -135,13 +138,16 @@ fn nanos(seconds: i64, nanos: i64) -> i128 {
 
 /// Mount points at or below a path, as this process sees them: a bind mount has the same device
 /// as its source, so device numbers alone do not show it.
-pub(crate) fn mounts_below(path: &Path) -> Vec<PathBuf> {
-    let Ok(text) = fs::read("/proc/self/mountinfo") else { return Vec::new() };
-    text.split(|b| *b == b'\n')
+pub(crate) fn mounts_below(path: &Path) -> Result<Vec<PathBuf>, WorkspaceError> {
+    let text = fs::read("/proc/self/mountinfo")
+        .map_err(|e| io_fail(path, "cannot tell whether something is mounted in it", &e))?;
+    let mounts = text
+        .split(|b| *b == b'\n')
         .filter_map(|line| line.split(|b| *b == b' ').nth(4))
         .map(|field| PathBuf::from(OsStr::from_bytes(&unescape(field))))
         .filter(|mount| mount.starts_with(path))
-        .collect()
+        .collect();
+    Ok(mounts)
 }
 
 /// Undoes the octal escapes of the mount table.
@@ -167,12 +173,16 @@ fn unescape(field: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn mount_points_with_spaces_are_read() {
         assert_eq!(unescape(b"/a\\040b\\134"), b"/a b\\");
         assert_eq!(unescape(b"/a\\04"), b"/a\\04");
-        assert_eq!(mounts_below(Path::new("/proc")).first(), Some(&PathBuf::from("/proc")));
+        assert_eq!(
+            mounts_below(Path::new("/proc")).unwrap().first(),
+            Some(&PathBuf::from("/proc"))
+        );
     }
 
     #[test]

@@ -5,15 +5,16 @@ mod state;
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use freehold_kernel::Unsaved;
 use freehold_store::workspaces::WorkspaceError;
 
-use crate::error::{show, show_bytes};
+use crate::disk as fs;
+use crate::error::{io_fail, show, show_bytes};
 use crate::process::{Git, Output, Run};
+use crate::root::is_there;
 
 /// How many paths of one kind are listed; the rest is a number.
 const LISTED: usize = 100;
@@ -179,8 +180,10 @@ impl Ask<'_> {
 
     /// Without a directory, only what was staged can still be told.
     fn staged(&self, seen: &mut Seen) {
-        if !self.target.git_dir.join("index").exists() {
-            return;
+        match is_there(&self.target.git_dir.join("index")) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(e) => return seen.unknown("what was staged", &e),
         }
         let args = ["diff-index", "--cached", "--no-ext-diff", "--name-only", "-z", "HEAD", "--"];
         match self.ok(&args) {
@@ -209,7 +212,7 @@ impl Ask<'_> {
             let Some(tab) = entry.iter().position(|b| *b == b'\t') else { continue };
             let (head, path) = (&entry[..tab], &entry[tab + 1..]);
             let tag = head.first().copied().unwrap_or(b'?');
-            if tag.is_ascii_lowercase() || (tag == b'S' && (!sparse || self.is_there(path))) {
+            if tag.is_ascii_lowercase() || (tag == b'S' && (!sparse || self.may_be_there(path))) {
                 seen.add(Unsaved::HIDDEN, format!("hidden from status: {}", show_bytes(path)));
                 seen.paths.push(self.target.inside.join(OsStr::from_bytes(path)));
             }
@@ -219,9 +222,10 @@ impl Ask<'_> {
         }
     }
 
-    fn is_there(&self, path: &[u8]) -> bool {
+    /// Whether a path may hold something; what cannot be looked at may.
+    fn may_be_there(&self, path: &[u8]) -> bool {
         let tree = self.target.tree.unwrap_or(self.target.git_dir);
-        fs::symlink_metadata(tree.join(OsStr::from_bytes(path))).is_ok()
+        is_there(&tree.join(OsStr::from_bytes(path))).unwrap_or(true)
     }
 
     /// The same looks inside a submodule (W-33, F20).
@@ -233,16 +237,28 @@ impl Ask<'_> {
         let found = fs::symlink_metadata(&link);
         seen.submodules.insert(inside.clone());
         match found {
-            Err(_) => {
+            Err(e) if !fs::is_absence(&e) => {
+                seen.unknown(
+                    &format!("submodule {name}"),
+                    &io_fail(&link, "cannot look at it", &e),
+                );
+            }
+            Err(_) => match fs::read_dir(&tree) {
                 // Never initialised: git keeps an empty folder. Git does not look into it.
-                if fs::read_dir(&tree).is_ok_and(|mut entries| entries.next().is_some()) {
+                Ok(entries) if entries.is_empty() => {}
+                Ok(_) => {
                     seen.add(
                         Unsaved::SUBMODULE,
                         format!("submodule {name}: files in a folder that was never initialised"),
                     );
                     seen.paths.push(inside);
                 }
-            }
+                Err(e) if fs::is_absence(&e) => {}
+                Err(e) => {
+                    let e = io_fail(&tree, "cannot look into it", &e);
+                    seen.unknown(&format!("submodule {name}"), &e);
+                }
+            },
             Ok(meta) if meta.is_file() => {
                 let git_dir = crate::identity::read_link_file(&link)
                     .ok()

@@ -9,6 +9,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use freehold_store::workspaces::WorkspaceError;
+
+use crate::disk;
+use crate::error::io_fail;
+
 /// What the process table shows about a directory.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Users {
@@ -26,21 +31,28 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Looks for processes in a directory. Compared by path and by inode, so that one which sees the
 /// directory under another name (a container) is found too. `inodes` are those of the tree.
-pub(crate) fn standing_in(path: &Path, inodes: &HashSet<(u64, u64)>) -> Users {
-    let mut users = look_once(path, inodes);
+///
+/// # Errors
+/// If the process table cannot be read: nobody was seen then, which is not nobody.
+pub(crate) fn standing_in(
+    path: &Path,
+    inodes: &HashSet<(u64, u64)>,
+) -> Result<Users, WorkspaceError> {
+    let mut users = look_once(path, inodes)?;
     for _ in 1..LOOKS {
         if users.inside.is_empty() {
             break;
         }
         std::thread::sleep(PAUSE);
-        users = look_once(path, inodes);
+        users = look_once(path, inodes)?;
     }
-    users
+    Ok(users)
 }
 
-fn look_once(path: &Path, inodes: &HashSet<(u64, u64)>) -> Users {
+fn look_once(path: &Path, inodes: &HashSet<(u64, u64)>) -> Result<Users, WorkspaceError> {
     let mut users = Users::default();
-    let Ok(entries) = fs::read_dir("/proc") else { return users };
+    let entries = disk::processes()
+        .map_err(|e| io_fail(path, "cannot tell which processes stand in it", &e))?;
     for entry in entries.flatten() {
         let name = entry.file_name();
         let Some(pid) = name.to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
@@ -48,7 +60,7 @@ fn look_once(path: &Path, inodes: &HashSet<(u64, u64)>) -> Users {
     }
     users.inside.sort();
     users.unseen.sort_unstable();
-    users
+    Ok(users)
 }
 
 fn look(proc: &Path, pid: u32, path: &Path, inodes: &HashSet<(u64, u64)>, users: &mut Users) {
@@ -110,18 +122,18 @@ mod tests {
     fn a_process_is_found_by_where_it_stands_and_by_what_it_holds() {
         let dir = tempfile::tempdir().unwrap();
         let path = fs::canonicalize(dir.path()).unwrap();
-        assert!(standing_in(&path, &HashSet::new()).inside.is_empty());
+        assert!(standing_in(&path, &HashSet::new()).unwrap().inside.is_empty());
         let mut child =
             Command::new("cat").current_dir(&path).stdin(Stdio::piped()).spawn().unwrap();
-        let seen = standing_in(&path, &HashSet::new());
+        let seen = standing_in(&path, &HashSet::new()).unwrap();
         assert_eq!(seen.inside.iter().map(|u| u.0).collect::<Vec<_>>(), [child.id()]);
         drop(child.stdin.take());
         child.wait().unwrap();
         let file = fs::File::create(path.join("held")).unwrap();
-        let seen = standing_in(&path, &HashSet::new());
+        let seen = standing_in(&path, &HashSet::new()).unwrap();
         assert_eq!(seen.inside.iter().map(|u| u.0).collect::<Vec<_>>(), [std::process::id()]);
         drop(file);
-        assert!(standing_in(&path, &HashSet::new()).inside.is_empty());
+        assert!(standing_in(&path, &HashSet::new()).unwrap().inside.is_empty());
     }
 
     #[test]
@@ -133,7 +145,7 @@ mod tests {
         let mut child =
             Command::new("cat").current_dir(&path).stdin(Stdio::piped()).spawn().unwrap();
         // As if the folder were mounted elsewhere: the path does not match, the inode does.
-        let seen = standing_in(Path::new("/nowhere"), &inodes);
+        let seen = standing_in(Path::new("/nowhere"), &inodes).unwrap();
         assert_eq!(seen.inside.len(), 1);
         drop(child.stdin.take());
         child.wait().unwrap();

@@ -3,6 +3,7 @@
 //! The variables are set on a second run of this test program, so that it is a real environment
 //! of a real process and no other test sees it.
 
+#![allow(clippy::disallowed_methods, reason = "a test sets its scene")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;

@@ -1,18 +1,18 @@
 //! What a git that was killed inside `worktree add` leaves behind (W-2, W-12).
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use freehold_store::workspaces::{Place, WorkspaceError};
 
+use crate::disk as fs;
 use crate::error::io_fail;
 use crate::identity::{
     admin_dirs, is_half_made, is_ready, is_stamped, read_link_file, registered_path,
 };
-use crate::root::{At, component, make_folders, open_place};
+use crate::root::{At, component, is_there, make_folders, open_place};
 
 /// Takes away what a killed git left at the attempt's own path: a registration with our stamp
 /// that was not finished, or an empty one of our own unique name, and a folder without content
@@ -20,15 +20,15 @@ use crate::root::{At, component, make_folders, open_place};
 pub(crate) fn clear_half_made(place: &Place, common: &Path) -> Result<(), WorkspaceError> {
     let name = place.path.file_name().unwrap_or_default();
     for admin in admin_dirs(common)? {
-        let ours = is_stamped(&admin, &place.stamp)
-            && registered_path(&admin).is_none_or(|named| named == place.path);
+        let ours = is_stamped(&admin, &place.stamp)?
+            && registered_path(&admin)?.is_none_or(|named| named == place.path);
         let numbered = admin.file_name().is_some_and(|found| {
             let rest = found.as_bytes().strip_prefix(name.as_bytes());
             rest.is_some_and(|rest| rest.iter().all(u8::is_ascii_digit))
         });
         // A registration whose folder is gone is no checkout that can be finished.
-        let unfinished = is_half_made(&admin) || !place.path.join(".git").exists();
-        if ours && unfinished && !is_ready(&admin) {
+        let unfinished = ours && (is_half_made(&admin)? || !is_there(&place.path.join(".git"))?);
+        if unfinished && !is_ready(&admin)? {
             fs::remove_dir_all(&admin)
                 .map_err(|e| io_fail(&admin, "cannot clear a half-made registration", &e))?;
         } else if numbered {
@@ -44,11 +44,15 @@ fn clear_empty_folder(place: &Place) -> Result<(), WorkspaceError> {
     let At::Folder(_) = open_place(place)? else { return Ok(()) };
     let entries = fs::read_dir(&place.path)
         .map_err(|e| io_fail(&place.path, "cannot look into the folder", &e))?;
-    let names: Vec<OsString> = entries.flatten().map(|e| e.file_name()).collect();
+    let names: Vec<OsString> = entries.iter().map(|e| e.file_name()).collect();
     let link = place.path.join(".git");
     let dangling = names.as_slice() == [OsStr::new(".git")]
-        && read_link_file(&link)
-            .is_ok_and(|target| target.is_none_or(|t| !place.path.join(t).exists()));
+        && match read_link_file(&link)
+            .map_err(|e| io_fail(&link, "cannot read the link of the folder", &e))?
+        {
+            Some(target) => !is_there(&place.path.join(target))?,
+            None => true,
+        };
     if dangling {
         fs::remove_file(&link).map_err(|e| io_fail(&link, "cannot clear a dead link", &e))?;
     }
@@ -70,10 +74,12 @@ pub(crate) fn put_aside_half_made(common: &Path, age: Duration) -> Result<usize,
             .ok()
             .and_then(|t| SystemTime::now().duration_since(t).ok())
             .is_some_and(|a| a >= age);
-        let content = registered_path(&admin).is_some_and(|path| {
-            fs::read_dir(path).is_ok_and(|e| e.flatten().any(|e| e.file_name() != ".git"))
+        // A folder that cannot be looked into may hold anything.
+        let content = registered_path(&admin)?.is_some_and(|path| match fs::read_dir(path) {
+            Ok(entries) => entries.iter().any(|e| e.file_name() != ".git"),
+            Err(e) => !fs::is_absence(&e),
         });
-        if !old || content || !is_half_made(&admin) {
+        if !old || content || !is_half_made(&admin)? {
             continue;
         }
         let folder = common.join("freehold").join("half-made");
@@ -81,7 +87,7 @@ pub(crate) fn put_aside_half_made(common: &Path, age: Duration) -> Result<usize,
         let name = admin.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut to = folder.join(component(&name));
         let mut number = 1u32;
-        while to.exists() {
+        while is_there(&to)? {
             to = folder.join(format!("{}-{number}", component(&name)));
             number += 1;
         }

@@ -99,7 +99,7 @@ fn has_ended(ended: Option<&OwnedFd>, streams: [Option<&Stream>; 2]) -> bool {
     }
 }
 
-fn last(argv: &[OsString]) -> String {
+pub(super) fn last(argv: &[OsString]) -> String {
     let mut skip = false;
     for arg in argv {
         if skip {

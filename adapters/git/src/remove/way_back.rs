@@ -7,13 +7,13 @@ use std::path::Path;
 use freehold_kernel::Reason;
 use freehold_store::workspaces::{StepDone, WorkspaceError};
 
-use super::{Removal, done, is_there, rename};
+use super::{Removal, done, rename};
 use crate::error::{fail, io_fail};
 use crate::identity::{Proof, common_dir, prove, prove_at, read_link_file};
 use crate::inspect::{Standing, standing};
 use crate::lock::lock_registry;
 use crate::manifest;
-use crate::root::{aside_path, make_folders, write_whole};
+use crate::root::{aside_path, is_there, make_folders, write_whole};
 
 impl Removal<'_> {
     /// The directory is gone and its registration still has work: staged files, commits, refs.
@@ -21,7 +21,7 @@ impl Removal<'_> {
     /// deleted, and everything that is left of it can be salvaged and removed like any other.
     pub(super) fn put_folder_back(&self, admin: &Path) -> Result<Proof, WorkspaceError> {
         let place = self.place;
-        let folder = aside_path(&place.root, &format!("link-{}", self.id));
+        let folder = aside_path(&place.root, &format!("link-{}", self.id))?;
         make_folders(&place.root.path, &folder)?;
         let mut link = b"gitdir: ".to_vec();
         link.extend_from_slice(admin.as_os_str().as_bytes());
@@ -37,11 +37,11 @@ impl Removal<'_> {
     pub(crate) fn put_back(&self) -> Result<StepDone, WorkspaceError> {
         let place = self.place;
         let trash = self.trash()?;
-        if !is_there(&trash) {
+        if !is_there(&trash)? {
             manifest::forget(&place.root, self.id)?;
             return Ok(done(matches!(standing(place)?, Standing::Here(_))));
         }
-        if manifest::is_purging(&place.root, self.id) {
+        if manifest::is_purging(&place.root, self.id)? {
             return Err(fail(
                 Reason::IdentityMismatch,
                 &place.path,
@@ -51,7 +51,7 @@ impl Removal<'_> {
         }
         let common = common_dir(&place.repository)?;
         let moved = self.admin_trash(&common);
-        if is_there(&moved) {
+        if is_there(&moved)? {
             let link = read_link_file(&trash.join(".git"))
                 .map_err(|e| io_fail(&trash, "cannot read the worktree's link", &e))?
                 .unwrap_or_default();

@@ -65,7 +65,7 @@ pub(super) fn give_objects(
         store.repo.ask(&args, pipe, beat)?;
         let args: &[&str] =
             if oids.len() > 100 { &["index-pack", "--stdin"] } else { &["unpack-objects", "-q"] };
-        let pipe = Pipe { stdin: Input::File(&pack), config: DURABLE, ..Pipe::default() };
+        let pipe = Pipe { stdin: Input::File(pack.inner()), config: DURABLE, ..Pipe::default() };
         seat.pipe(args, pipe, beat)?;
     }
     if makes_empty {

@@ -3,18 +3,18 @@
 
 use std::cell::Cell;
 use std::ffi::OsStr;
-use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use freehold_store::workspaces::WorkspaceError;
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::manifest::Kind;
 use super::scan::{Seen, look, open_folder, split};
 use super::survey::PART;
+use crate::disk::{File, at};
 use crate::error::os_fail;
 
 /// Writes below one top.
@@ -42,11 +42,11 @@ impl<'a> Put<'a> {
         let part = self.part();
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(&folder, OsStr::from_bytes(&part), flags, Mode::RWXU)
+        let fd = at::openat(&folder, OsStr::from_bytes(&part), flags, Mode::RWXU)
             .map_err(|e| self.fail(path, e))?;
-        let mut file = File::from(fd);
+        let mut file = File::from_fd(fd, OsStr::from_bytes(path));
         let filled = fill(&mut file)
-            .and_then(|()| rustix::fs::fchmod(&file, mode(perm)).map_err(|e| self.fail(path, e)));
+            .and_then(|()| at::fchmod(&file, mode(perm)).map_err(|e| self.fail(path, e)));
         if let Err(e) = filled {
             self.drop_part(&folder, &part);
             return Err(e);
@@ -63,7 +63,7 @@ impl<'a> Put<'a> {
     ) -> Result<bool, WorkspaceError> {
         let Some((folder, name)) = self.folder(path)? else { return Ok(false) };
         let part = self.part();
-        rustix::fs::symlinkat(OsStr::from_bytes(target), &folder, OsStr::from_bytes(&part))
+        at::symlinkat(OsStr::from_bytes(target), &folder, OsStr::from_bytes(&part))
             .map_err(|e| self.fail(path, e))?;
         self.place(path, &folder, &part, name, instead_of)
     }
@@ -72,15 +72,15 @@ impl<'a> Put<'a> {
     pub(crate) fn dir(&self, path: &[u8], perm: Option<u32>) -> Result<bool, WorkspaceError> {
         let Some((folder, name)) = self.folder(path)? else { return Ok(false) };
         let name = OsStr::from_bytes(name);
-        match rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777)) {
+        match at::mkdirat(&folder, name, Mode::from_raw_mode(0o777)) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(e) => return Err(self.fail(path, e)),
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match rustix::fs::openat(&folder, name, flags, Mode::empty()) {
+        match at::openat(&folder, name, flags, Mode::empty()) {
             Ok(made) => {
                 if let Some(perm) = perm {
-                    rustix::fs::fchmod(&made, mode(perm)).map_err(|e| self.fail(path, e))?;
+                    at::fchmod(&made, mode(perm)).map_err(|e| self.fail(path, e))?;
                 }
                 Ok(true)
             }
@@ -92,7 +92,7 @@ impl<'a> Put<'a> {
     /// Gives a file that has the right bytes its permission bits.
     pub(crate) fn perm(&self, path: &[u8], perm: u32) -> Result<(), WorkspaceError> {
         let file = super::scan::open_file(self.top, path).map_err(|e| self.fail(path, e))?;
-        rustix::fs::fchmod(&file, mode(perm)).map_err(|e| self.fail(path, e))
+        at::fchmod(&file, mode(perm)).map_err(|e| self.fail(path, e))
     }
 
     /// Unlinks what still is what was seen. False if something else is there.
@@ -103,7 +103,7 @@ impl<'a> Put<'a> {
         }
         let (folder, name) = split(path);
         let folder = open_folder(self.top, folder).map_err(|e| self.fail(path, e))?;
-        rustix::fs::unlinkat(&folder, OsStr::from_bytes(name), AtFlags::empty())
+        at::unlinkat(&folder, OsStr::from_bytes(name), AtFlags::empty())
             .map_err(|e| self.fail(path, e))?;
         Ok(true)
     }
@@ -114,7 +114,7 @@ impl<'a> Put<'a> {
         while !here.is_empty() && !stays(here) {
             let (above, name) = split(here);
             let gone = open_folder(self.top, above).and_then(|folder| {
-                rustix::fs::unlinkat(&folder, OsStr::from_bytes(name), AtFlags::REMOVEDIR)
+                at::unlinkat(&folder, OsStr::from_bytes(name), AtFlags::REMOVEDIR)
             });
             // Not empty: somebody's; it stays.
             if gone.is_err() {
@@ -126,7 +126,7 @@ impl<'a> Put<'a> {
 
     /// Writes everything through to the disk.
     pub(crate) fn sync(&self) -> Result<(), WorkspaceError> {
-        rustix::fs::syncfs(self.top).map_err(|e| os_fail(self.at, "cannot write it through", e))
+        at::syncfs(self.top).map_err(|e| os_fail(self.at, "cannot write it through", e))
     }
 
     /// The folder of a path, made as far as it is missing; none if a link or file is in the way.
@@ -167,18 +167,16 @@ impl<'a> Put<'a> {
         let placed = match instead_of {
             Some(seen) => {
                 if self.is_still(seen)? {
-                    rustix::fs::renameat(folder, from, folder, to)
+                    at::renameat(folder, from, folder, to)
                 } else {
                     Err(Errno::EXIST)
                 }
             }
             None => {
-                match rustix::fs::renameat_with(folder, from, folder, to, RenameFlags::NOREPLACE) {
+                match at::rename_new(folder, from, folder, to) {
                     // A file system that cannot do this can make a second name without overwriting.
-                    Err(Errno::INVAL | Errno::NOSYS) => {
-                        rustix::fs::linkat(folder, from, folder, to, AtFlags::empty())
-                            .and_then(|()| rustix::fs::unlinkat(folder, from, AtFlags::empty()))
-                    }
+                    Err(Errno::INVAL | Errno::NOSYS) => at::linkat(folder, from, to)
+                        .and_then(|()| at::unlinkat(folder, from, AtFlags::empty())),
                     other => other,
                 }
             }
@@ -207,7 +205,7 @@ impl<'a> Put<'a> {
 
     fn drop_part(&self, folder: &OwnedFd, part: &[u8]) {
         // What stays has a name that the next restore clears away.
-        let _kept = rustix::fs::unlinkat(folder, OsStr::from_bytes(part), AtFlags::empty());
+        let _kept = at::unlinkat(folder, OsStr::from_bytes(part), AtFlags::empty());
     }
 
     fn fail(&self, path: &[u8], e: Errno) -> WorkspaceError {

@@ -2,7 +2,6 @@
 //! same entry was stopped; never over anything else.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -19,6 +18,7 @@ use super::seat::{Beat, Pipe, Seat};
 use super::store::{Scratch, Store, check_ref};
 use super::survey::{PART, Survey};
 use super::tracked::hash_of;
+use crate::disk::{self as fs, File};
 use crate::error::{fail, io_fail, show_bytes};
 use crate::process::{Git, Input};
 
@@ -373,7 +373,7 @@ pub(super) fn write_locked(path: &Path, bytes: &[u8]) -> Result<(), WorkspaceErr
     let mut lock = path.as_os_str().to_os_string();
     lock.push(".lock");
     let lock = Path::new(&lock);
-    let mut file = File::options().write(true).create_new(true).open(lock).map_err(|e| {
+    let mut file = File::create_new(lock).map_err(|e| {
         if e.kind() == std::io::ErrorKind::AlreadyExists {
             fail(
                 Reason::Contested,
@@ -385,13 +385,11 @@ pub(super) fn write_locked(path: &Path, bytes: &[u8]) -> Result<(), WorkspaceErr
             io_fail(lock, "cannot lock the index", &e)
         }
     })?;
-    let written = file
-        .write_all(bytes)
-        .and_then(|()| file.sync_all())
-        .and_then(|()| std::fs::rename(lock, path));
+    let written =
+        file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| fs::rename(lock, path));
     written.map_err(|e| {
         // The lock is ours; it may not stay.
-        let _gone = std::fs::remove_file(lock);
+        let _gone = fs::remove_file(lock);
         io_fail(path, "cannot write the index", &e)
     })
 }

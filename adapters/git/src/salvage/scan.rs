@@ -1,19 +1,19 @@
 //! Walking a tree of files without ever following a link (W-31), and opening what was found the
 //! same way: component by component from an opened top, never by re-resolving a text.
 
-use std::ffi::OsStr;
-use std::fs::File;
+use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use freehold_kernel::Reason;
 use freehold_store::workspaces::WorkspaceError;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::manifest::Kind;
 use super::seat::Beat;
+use crate::disk::{File, at};
 use crate::error::{fail, os_fail};
 
 /// What identifies a state of a file: if none of it differs, nothing was written meanwhile.
@@ -68,8 +68,7 @@ pub(crate) struct Seen {
 
 /// Opens a tree's top, which may not be a link itself.
 pub(crate) fn open_top(path: &Path) -> Result<OwnedFd, WorkspaceError> {
-    rustix::fs::open(path, DIR, Mode::empty())
-        .map_err(|e| os_fail(path, "cannot open the folder", e))
+    at::open(path, DIR, Mode::empty()).map_err(|e| os_fail(path, "cannot open the folder", e))
 }
 
 const DIR: OFlags =
@@ -94,7 +93,7 @@ impl Walk<'_> {
     /// For a mount point or another repository inside, and whatever cannot be read: what cannot
     /// be looked into cannot be kept.
     pub(crate) fn run(&self, beat: &mut Beat<'_>) -> Result<Vec<Seen>, WorkspaceError> {
-        let device = rustix::fs::fstat(self.top)
+        let device = at::fstat(self.top)
             .map_err(|e| os_fail(self.at, "cannot look at the folder", e))?
             .st_dev;
         let mut found = Vec::new();
@@ -105,19 +104,15 @@ impl Walk<'_> {
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Err(self.moved(&folder)),
                 Err(e) => return Err(os_fail(&self.path(&folder), "cannot open the folder", e)),
             };
-            let names = Dir::read_from(&opened)
-                .and_then(|dir| {
-                    dir.map(|e| e.map(|e| e.file_name().to_bytes().to_vec()))
-                        .collect::<Result<Vec<_>, Errno>>()
-                })
+            let names = at::names(&opened)
                 .map_err(|e| os_fail(&self.path(&folder), "cannot list the folder", e))?;
-            for name in names {
-                if name == b"." || name == b".." || (folder.is_empty() && self.is_own_link(&name)) {
+            for name in names.into_iter().map(CString::into_bytes) {
+                if folder.is_empty() && self.is_own_link(&name) {
                     continue;
                 }
                 beat.tick()?;
                 let path = joined(&folder, &name);
-                let stat = match rustix::fs::statat(
+                let stat = match at::statat(
                     &opened,
                     OsStr::from_bytes(&name),
                     AtFlags::SYMLINK_NOFOLLOW,
@@ -215,10 +210,10 @@ pub(crate) fn open_folder(top: &OwnedFd, path: &[u8]) -> Result<OwnedFd, Errno> 
         if name == b".." || name == b"." {
             return Err(Errno::INVAL);
         }
-        here = rustix::fs::openat(&here, OsStr::from_bytes(name), DIR, Mode::empty())?;
+        here = at::openat(&here, OsStr::from_bytes(name), DIR, Mode::empty())?;
     }
     // A descriptor made for walking shares its position with the top's own; a fresh one does not.
-    rustix::fs::openat(&here, ".", DIR, Mode::empty())
+    at::openat(&here, ".", DIR, Mode::empty())
 }
 
 /// Opens a plain file below a top for reading.
@@ -227,10 +222,10 @@ pub(crate) fn open_file(top: &OwnedFd, path: &[u8]) -> Result<File, Errno> {
     let folder = open_folder(top, folder)?;
     // Without waiting: a pipe that took the file's place must not hang the step.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let fd = rustix::fs::openat(&folder, OsStr::from_bytes(name), flags, Mode::empty())?;
-    let stat = rustix::fs::fstat(&fd)?;
+    let fd = at::openat(&folder, OsStr::from_bytes(name), flags, Mode::empty())?;
+    let stat = at::fstat(&fd)?;
     if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
-        Ok(File::from(fd))
+        Ok(File::from_fd(fd, OsStr::from_bytes(path)))
     } else {
         Err(Errno::NOENT)
     }
@@ -240,7 +235,7 @@ pub(crate) fn open_file(top: &OwnedFd, path: &[u8]) -> Result<File, Errno> {
 pub(crate) fn read_link(top: &OwnedFd, path: &[u8]) -> Result<Vec<u8>, Errno> {
     let (folder, name) = split(path);
     let folder = open_folder(top, folder)?;
-    Ok(rustix::fs::readlinkat(&folder, OsStr::from_bytes(name), Vec::new())?.into_bytes())
+    Ok(at::readlinkat(&folder, OsStr::from_bytes(name))?.into_bytes())
 }
 
 /// The state of one path below a top; none if nothing is there, or a link is in the way.
@@ -255,7 +250,7 @@ pub(crate) fn look(top: &OwnedFd, path: &[u8]) -> Result<Option<Seen>, Errno> {
 }
 
 fn look_in(folder: BorrowedFd<'_>, path: &[u8], name: &[u8]) -> Result<Option<Seen>, Errno> {
-    match rustix::fs::statat(folder, OsStr::from_bytes(name), AtFlags::SYMLINK_NOFOLLOW) {
+    match at::statat(folder, OsStr::from_bytes(name), AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => {
             let kind = match FileType::from_raw_mode(stat.st_mode) {
                 FileType::RegularFile => Kind::File,

@@ -2,7 +2,6 @@
 //! is asked of it (W-31), and git commands that name it outright (W-32).
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,6 +11,7 @@ use freehold_store::workspaces::{Place, Pulse, WorkspaceError};
 
 use super::hash::Format;
 use super::scan::open_top;
+use crate::disk::{self as fs, File};
 use crate::error::{fail, io_fail};
 use crate::identity::{Proof, prove};
 use crate::process::{Git, Input, Run};
@@ -115,7 +115,7 @@ impl<'a> Seat<'a> {
     ) -> Result<Vec<u8>, WorkspaceError> {
         let run = Run {
             stdin: pipe.stdin,
-            stdout: pipe.stdout,
+            stdout: pipe.stdout.map(File::inner),
             git_dir: Some(&self.admin),
             work_tree: Some(&self.work),
             env: pipe.env,
@@ -195,7 +195,7 @@ impl<'a> Bare<'a> {
     ) -> Result<Vec<u8>, WorkspaceError> {
         let run = Run {
             stdin: pipe.stdin,
-            stdout: pipe.stdout,
+            stdout: pipe.stdout.map(File::inner),
             git_dir: Some(&self.dir),
             env: pipe.env,
             config: pipe.config,

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -16,9 +15,10 @@ use freehold_store::workspaces::{RootPlace, WorkspaceError};
 use super::hash::Format;
 use super::reach::as_lines;
 use super::seat::{Bare, Beat, Pipe, Seat, lines};
+use crate::disk::{self as fs, File};
 use crate::error::{fail, io_fail};
 use crate::process::{Git, Input};
-use crate::root::{book, component, digest, make_folders, remove_empty};
+use crate::root::{book, component, digest, is_there, make_folders, remove_empty};
 
 /// Where entries are.
 pub(crate) const REFS: &str = "refs/salvage/";
@@ -45,14 +45,14 @@ impl<'a> Store<'a> {
     }
 
     /// Whether anything was ever kept in it.
-    pub(crate) fn exists(&self) -> bool {
-        self.repo.dir.join("HEAD").is_file()
+    pub(crate) fn exists(&self) -> Result<bool, WorkspaceError> {
+        is_there(&self.repo.dir.join("HEAD"))
     }
 
     /// Makes it on its first use. Made beside its place and moved there whole, so that a crash
     /// leaves no half of it.
     pub(crate) fn open(&self, scratch: &Scratch<'_>) -> Result<(), WorkspaceError> {
-        if self.exists() {
+        if self.exists()? {
             return Ok(());
         }
         make_folders(&self.root.path, &book(&self.root))?;
@@ -68,7 +68,7 @@ impl<'a> Store<'a> {
         match fs::rename(&made.dir, &self.repo.dir) {
             Ok(()) => sync(&book(&self.root)),
             // Another salvage was first.
-            Err(_) if self.exists() => Ok(()),
+            Err(_) if self.exists()? => Ok(()),
             Err(e) => Err(io_fail(&self.repo.dir, "cannot make the salvage store", &e)),
         }
     }
@@ -79,7 +79,7 @@ impl<'a> Store<'a> {
         ref_name: &str,
         beat: &mut Beat<'_>,
     ) -> Result<Option<String>, WorkspaceError> {
-        if !self.exists() {
+        if !self.exists()? {
             return Ok(None);
         }
         let revision = format!("{ref_name}^{{commit}}");
@@ -124,7 +124,6 @@ impl<'a> Store<'a> {
         fs::create_dir_all(&packs).map_err(|e| io_fail(&packs, "cannot make the folder", &e))?;
         let mut names = Vec::new();
         for entry in fs::read_dir(out).map_err(|e| io_fail(out, "cannot list the pack", &e))? {
-            let entry = entry.map_err(|e| io_fail(out, "cannot list the pack", &e))?;
             names.push(entry.file_name());
         }
         names.sort_by_key(|name| name.as_bytes().ends_with(b".idx"));
@@ -270,13 +269,7 @@ impl<'a> Scratch<'a> {
     /// Makes and opens a file in it for writing and reading.
     pub(crate) fn create(&self, name: &str) -> Result<File, WorkspaceError> {
         let path = self.dir.join(name);
-        File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&path)
-            .map_err(|e| io_fail(&path, "cannot write to the scratch", &e))
+        File::create(&path).map_err(|e| io_fail(&path, "cannot write to the scratch", &e))
     }
 
     /// Has git put a split or sparse index together. It works on copies: reading the user's own
@@ -319,7 +312,7 @@ pub(crate) fn shared_indexes(seat: &Seat<'_>) -> Result<Vec<(String, Vec<u8>)>, 
     let mut out = Vec::new();
     let entries =
         fs::read_dir(&seat.admin).map_err(|e| io_fail(&seat.admin, "cannot list it", &e))?;
-    for entry in entries.flatten() {
+    for entry in entries {
         let name = entry.file_name().to_string_lossy().into_owned();
         if name.starts_with("sharedindex.")
             && let Some(bytes) = seat.admin_file(&name)?
@@ -376,8 +369,7 @@ pub(crate) fn sync(path: &Path) -> Result<(), WorkspaceError> {
 fn sync_all(folder: &Path) -> Result<(), WorkspaceError> {
     let entries = fs::read_dir(folder).map_err(|e| io_fail(folder, "cannot list it", &e))?;
     for entry in entries {
-        let entry = entry.map_err(|e| io_fail(folder, "cannot list it", &e))?;
-        if entry.file_type().is_ok_and(|t| t.is_dir()) {
+        if entry.is_dir().map_err(|e| io_fail(folder, "cannot list it", &e))? {
             sync_all(&entry.path())?;
         } else {
             sync(&entry.path())?;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs;
 use std::io::{BufWriter, Read, Write};
 use std::os::fd::OwnedFd;
 
@@ -16,13 +15,14 @@ use super::scan::{Seen, changing, look, open_file, open_top, read_link};
 use super::seat::{Beat, Pipe, Seat};
 use super::store::{Scratch, borrow, shared_indexes};
 use super::survey::Survey;
+use crate::disk::{self as fs, File};
 use crate::error::{fail, io_fail, os_fail};
 use crate::process::Input;
 
 /// Writes an entry as one stream for `git fast-import`: it takes bytes as they are, streams files
 /// of any size, and needs no process per file.
 pub(super) struct Writer<'w, 'p> {
-    out: BufWriter<fs::File>,
+    out: BufWriter<File>,
     seat: &'w Seat<'w>,
     scratch: &'w Scratch<'w>,
     beat: &'w mut Beat<'p>,
@@ -230,7 +230,7 @@ impl<'w, 'p> Writer<'w, 'p> {
         let borrowed = borrow(self.seat);
         let env: &[(&str, &OsStr)] = &[("GIT_ALTERNATE_OBJECT_DIRECTORIES", &borrowed)];
         let pipe = Pipe {
-            stdin: Input::File(&stream),
+            stdin: Input::File(stream.inner()),
             env,
             config: &["fastimport.unpackLimit=0"],
             ..Pipe::default()

@@ -75,7 +75,12 @@ pub(super) fn repository(at: &Path) {
 
 impl Fixture {
     pub(super) fn new() -> Fixture {
-        let dir = tempfile::tempdir().unwrap();
+        Fixture::within(&std::env::temp_dir())
+    }
+
+    /// In a fresh folder of this one.
+    pub(super) fn within(folder: &Path) -> Fixture {
+        let dir = tempfile::tempdir_in(folder).unwrap();
         let base = fs::canonicalize(dir.path()).unwrap();
         let main = base.join("main");
         repository(&main);
@@ -146,6 +151,18 @@ impl Fixture {
         step: RemovalStep,
         may_delete_branch: bool,
     ) -> Result<StepDone, WorkspaceError> {
+        self.step_up_to(place, id, step, may_delete_branch, 1 << 30)
+    }
+
+    /// The same with another limit of salvage.
+    pub(super) fn step_up_to(
+        &self,
+        place: &Place,
+        id: &str,
+        step: RemovalStep,
+        may_delete_branch: bool,
+        limit: u64,
+    ) -> Result<StepDone, WorkspaceError> {
         let lock = self.spaces.lock(place)?;
         let git = self.spaces.holding(&lock, place)?;
         let removal = Removal {
@@ -155,7 +172,7 @@ impl Fixture {
             lock: &lock,
             place,
             id,
-            limit: 1 << 30,
+            limit,
             may_delete_branch,
             wait: Duration::from_secs(60),
         };
@@ -200,4 +217,26 @@ impl Fixture {
 fn is_only_depth(folder: &Path) -> bool {
     let mut entries = fs::read_dir(folder).unwrap().flatten();
     entries.all(|e| e.file_name() == "deep" && is_only_depth(&e.path()))
+}
+
+/// Everything below a folder: kind, mode, size, modification time and content of each entry. Locks
+/// of Freehold's own are no state (W-12, W-13).
+pub(super) fn whole(top: &Path) -> Vec<String> {
+    crate::tree::read(top)
+        .entries
+        .iter()
+        .filter(|e| !e.path.ends_with("registry.lock") && !e.path.ends_with("freehold"))
+        .map(|e| {
+            let path = top.join(&e.path);
+            let content = match e.what {
+                crate::tree::What::File => fs::read(&path).map(|b| crate::root::digest(&b)).ok(),
+                crate::tree::What::Link => {
+                    Some(fs::read_link(&path).unwrap().display().to_string())
+                }
+                crate::tree::What::Folder | crate::tree::What::Other => None,
+            };
+            // A folder's own times say that something in it came or went.
+            format!("{:?} {:?} {:o} {} {} {content:?}", e.path, e.what, e.mode, e.size, e.mtime)
+        })
+        .collect()
 }

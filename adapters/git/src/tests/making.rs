@@ -193,7 +193,7 @@ fn a_half_made_registration_of_our_own_is_cleared_and_made_again() {
         make_branch(&Git::new(), &place, &plan, &f.common()).unwrap();
         let admin = f.common().join("worktrees/w");
         leave(&admin, &place.path, &place.stamp);
-        assert!(is_half_made(&admin), "{what}");
+        assert!(is_half_made(&admin).unwrap(), "{what}");
         // It can be compensated as it stands (W-4) ...
         let seen = f.inspect(&place);
         assert!(matches!(seen.evidence.found, Found::Here | Found::Missing), "{what}: {seen:?}");

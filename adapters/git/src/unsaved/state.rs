@@ -2,7 +2,6 @@
 //! whatever else lies there.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
 use freehold_kernel::Unsaved;
@@ -10,6 +9,7 @@ use freehold_kernel::Unsaved;
 use super::{Ask, Seen};
 use crate::error::{show, show_bytes};
 use crate::identity::STAMP;
+use crate::root::is_there;
 use crate::tree::What;
 
 /// Files in an administration directory that mean that something was begun and not ended.
@@ -63,12 +63,16 @@ impl Ask<'_> {
     /// Something that was begun and not ended.
     pub(super) fn operations(&self, seen: &mut Seen) {
         for (file, what) in OPERATIONS {
-            if fs::symlink_metadata(self.target.git_dir.join(file)).is_ok() {
-                seen.add(Unsaved::OPERATION, format!("{what} is in progress ({file})"));
+            match is_there(&self.target.git_dir.join(file)) {
+                Ok(true) => {
+                    seen.add(Unsaved::OPERATION, format!("{what} is in progress ({file})"));
+                }
+                Ok(false) => {}
+                Err(e) => seen.unknown("whether something is in progress", &e),
             }
         }
         // With reftables these two are no files.
-        if self.target.git_dir.join("reftable").is_dir() {
+        if is_there(&self.target.git_dir.join("reftable")).unwrap_or(true) {
             for (name, what) in [("CHERRY_PICK_HEAD", "cherry-pick"), ("REVERT_HEAD", "revert")] {
                 match self.run(&["rev-parse", "--verify", "--quiet", name]) {
                     Ok(output) if output.status.success() => {
