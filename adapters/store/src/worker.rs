@@ -528,12 +528,13 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         claim: Option<(&Resource, Token)>,
     ) -> impl FnMut() -> bool + '_ {
         let part = claim.map(|(resource, token)| (resource.job_root_id, token));
-        let mut last = std::time::Instant::now();
+        let mut last = self.moment();
         move || {
-            if last.elapsed() < std::time::Duration::from_millis(500) {
+            let moment = self.moment();
+            if moment.saturating_duration_since(last) < std::time::Duration::from_millis(500) {
                 return true;
             }
-            last = std::time::Instant::now();
+            last = moment;
             let held = self.ask(&Who::system(), None, |_| {
                 Ok(Command::Cleanup(CleanupCommand::RenewRemoval { removal, token }))
             });
