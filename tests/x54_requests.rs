@@ -6,8 +6,9 @@ mod support;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use freehold_git::GitWorkspaces;
 use freehold_kernel::*;
@@ -23,14 +24,16 @@ use support::{AnyStore, Ground, ann, refused};
 /// A store on a line that is cut, once, after the commit and before its reply.
 struct Lossy {
     inner: AnyStore,
-    cut: AtomicBool,
+    /// Which reply from now on is lost; 0 for none.
+    cut: AtomicU32,
     lost: Mutex<Option<Outcome>>,
 }
 
 impl Store for Lossy {
     async fn submit(&self, submission: &Submission) -> Result<Outcome, StoreError> {
         let outcome = self.inner.submit(submission).await?;
-        if self.cut.swap(false, Ordering::SeqCst) {
+        let count = |left: u32| left.checked_sub(1);
+        if self.cut.fetch_update(Ordering::SeqCst, Ordering::SeqCst, count) == Ok(1) {
             *self.lost.lock().unwrap() = Some(outcome);
             return Err(StoreError::Unknown { detail: "the line was cut".to_owned() });
         }
@@ -65,10 +68,11 @@ impl Caller {
     fn new() -> Caller {
         let ground = Ground::new();
         let inner = ground.store.open(&ground.clock);
-        let store = Lossy { inner, cut: AtomicBool::new(false), lost: Mutex::new(None) };
+        let store = Lossy { inner, cut: AtomicU32::new(0), lost: Mutex::new(None) };
         let git = GitWorkspaces::new();
-        let host =
+        let mut host =
             Host::start(store, git, OnThisThread, Box::new(NoRuntimes), "test-machine").unwrap();
+        ground.pace(&mut host);
         let me = InstanceId(id_of(Kind::InstanceId, &host.instance()));
         Caller { ground, host, me, asked: Cell::new(0), seen: RefCell::default() }
     }
@@ -118,7 +122,7 @@ impl Caller {
 
     /// Asks, and loses the reply: what the store had said.
     fn lose(&self, id: &str, code: &str, compose: impl Fn(&mut Composer) -> Composed) -> Outcome {
-        self.host.store().cut.store(true, Ordering::SeqCst);
+        self.host.store().cut.store(1, Ordering::SeqCst);
         let lost = self.host.ask(&ann(), Some(id), |c| {
             let command = compose(c)?;
             assert_eq!(command.code(), code);
@@ -252,12 +256,19 @@ fn of_workspace(
 }
 
 fn create_task(task: &'static str) -> impl Fn(&mut Composer) -> Composed {
+    create_task_in("w", task)
+}
+
+fn create_task_in(
+    workspace: &'static str,
+    task: &'static str,
+) -> impl Fn(&mut Composer) -> Composed {
     move |c| {
         let id = c.id::<TaskId>(task)?;
         c.content(TableId::Tasks, id.0, "title", "a title");
         Ok(Command::Task(TaskCommand::Create {
             task: id,
-            workspace: c.id("w")?,
+            workspace: c.id(workspace)?,
             parent: None,
             kind: TaskKind::Standard,
             expires_at: None,
@@ -795,6 +806,55 @@ fn x54_a_request_is_not_answered_to_somebody_without_the_permission() {
     let done = caller.host.ask(&ann(), Some("r"), create).unwrap();
     assert!(!done.replayed, "the refusal for lack of permission was remembered");
     assert_eq!(refused(caller.host.ask(&bob(), Some("r"), create)), Guard::Permission);
+}
+
+/// A host renews itself before it asks; a renewal whose reply is lost is no answer to what was
+/// asked, which then was not even sent (found by a run that was held up for five seconds).
+#[test]
+fn x54_a_lost_reply_of_a_renewal_is_not_the_commands_answer() {
+    let mut caller = Caller::new();
+    let moments = Arc::new(Mutex::new(Instant::now()));
+    let told = Arc::clone(&moments);
+    caller.host.paced_by(move || *told.lock().unwrap());
+    let hold_up = |seconds| *moments.lock().unwrap() += Duration::from_secs(seconds);
+    let me = caller.host.instance();
+    let lease = |caller: &Caller| {
+        let rows = caller.rows(&[TableId::Instances]);
+        rows.instances.id(id_of(Kind::InstanceId, &me)).unwrap().lease_until
+    };
+    let create = |name: &'static str| {
+        move |c: &mut Composer| -> Composed {
+            Ok(Command::Task(TaskCommand::CreateWorkspace { workspace: c.id(name)? }))
+        }
+    };
+    // Nothing passed, so nothing is renewed, and the reply that is lost is the command's own.
+    caller.ground.clock.advance(Span::seconds(1));
+    let before = lease(&caller);
+    assert!(matches!(caller.lose("a", "workspace.create", create("a")), Outcome::Accepted(_)));
+    assert_eq!(lease(&caller), before);
+    // Held up: the renewal goes first, and its reply is the one that is lost.
+    hold_up(60);
+    caller.host.store().cut.store(1, Ordering::SeqCst);
+    let done = caller.host.ask(&ann(), None, create("b")).unwrap();
+    assert_eq!((done.reply, done.replayed), (Reply::Done, false));
+    assert!(matches!(*caller.host.store().lost.lock().unwrap(), Some(Outcome::Accepted(_))));
+    assert!(lease(&caller) > before, "the renewal itself was carried out");
+    // It counts as not heard: the next question renews again, and then it is enough.
+    caller.ground.clock.advance(Span::seconds(1));
+    let before = lease(&caller);
+    caller.once(create("c"));
+    assert!(lease(&caller) > before, "a renewal that was not heard is not tried again");
+    caller.ground.clock.advance(Span::seconds(1));
+    let before = lease(&caller);
+    caller.once(create("d"));
+    assert_eq!(lease(&caller), before, "renewed for each question");
+    // A lease that lapsed unnoticed: the command is refused, the reply to the renewal is lost,
+    // and the command goes again all the same.
+    caller.once(create_task_in("d", "t"));
+    caller.ground.clock.advance(Span::seconds(100));
+    caller.host.store().cut.store(2, Ordering::SeqCst);
+    assert!(!caller.once(caller.reserve("o", "t")).replayed);
+    assert_eq!(caller.host.store().cut.load(Ordering::SeqCst), 0);
 }
 
 /// A restart in between: the outcome is in the store, not in the process.

@@ -17,4 +17,5 @@ mod x12_trees;
 #[path = "../x54_requests.rs"]
 mod x54_requests;
 
+mod claims;
 mod work_command;

@@ -29,7 +29,10 @@ impl Ground {
         runtimes: Box<dyn Runtimes + Send + Sync>,
     ) -> AnyHost<W> {
         let store = self.store.open(&self.clock);
-        Host::start(store, workspaces, OnThisThread, runtimes, "test-machine").unwrap()
+        let mut host =
+            Host::start(store, workspaces, OnThisThread, runtimes, "test-machine").unwrap();
+        self.pace(&mut host);
+        host
     }
 
     /// Another instance whose runtimes answer as they are told.

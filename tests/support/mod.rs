@@ -20,7 +20,8 @@ pub use stores::*;
 use freehold_git::GitWorkspaces;
 use freehold_kernel::*;
 use freehold_store::{
-    Clock, Host, HostError, Made, NoRuntimes, OnThisThread, Read, Rows, Wanted, Who, Workspaces,
+    Clock, Drive, Host, HostError, Made, NoRuntimes, OnThisThread, Read, Rows, Store, Wanted, Who,
+    Workspaces,
 };
 
 pub type TestHost = Host<AnyStore, GitWorkspaces, OnThisThread>;
@@ -67,8 +68,16 @@ impl Ground {
     }
 
     pub fn host_with(&self, git: GitWorkspaces) -> TestHost {
-        let store = self.store.open(&self.clock);
-        Host::start(store, git, OnThisThread, Box::new(NoRuntimes), "test-machine").unwrap()
+        self.host_on(git, Box::new(NoRuntimes))
+    }
+
+    /// Where a scenario moves the clock by hand, an instance renews itself when it is told to: not
+    /// even on a machine that is held up for seconds does anything happen that nobody asked for.
+    pub fn pace<S: Store, W: Workspaces, D: Drive>(&self, host: &mut Host<S, W, D>) {
+        if let Clock::Manual(_) = self.clock {
+            let began = std::time::Instant::now();
+            host.paced_by(move || began);
+        }
     }
 
     /// An instance as the program itself is one: on this machine, by the real clock.

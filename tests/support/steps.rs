@@ -395,7 +395,10 @@ pub fn host_with_hook<'a>(
     let store = ground.store.open(&ground.clock);
     let hook = RefCell::new(Some((step, when, Box::new(happens) as Happens<'a>)));
     let hooked = Hooked { git: GitWorkspaces::new(), hook };
-    Host::start(store, hooked, OnThisThread, Box::new(NoRuntimes), "test-machine").unwrap()
+    let mut host =
+        Host::start(store, hooked, OnThisThread, Box::new(NoRuntimes), "test-machine").unwrap();
+    ground.pace(&mut host);
+    host
 }
 
 /// Whether the hook of this instance has been met.

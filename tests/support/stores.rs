@@ -4,11 +4,12 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use freehold_kernel::JobRoot;
 use freehold_pg_server::Server;
 use freehold_postgres::PostgresStore;
 use freehold_sqlite::Sqlite;
 use freehold_store::store::JournalRow;
-use freehold_store::{Clock, Outcome, Read, Rows, Store, StoreError, Submission};
+use freehold_store::{Clock, Outcome, Pick, Read, Rows, Store, StoreError, Submission};
 use tokio::runtime::Runtime;
 
 /// Whether this test binary's scenarios run on PostgreSQL: `tests/postgres/main.rs` does.
@@ -114,6 +115,13 @@ impl Store for AnyStore {
         match self {
             AnyStore::Sqlite(store) => store.journal(after, limit).await,
             AnyStore::Postgres(store) => store.journal(after, limit).await,
+        }
+    }
+
+    async fn pick(&self, pick: &Pick) -> Result<Vec<JobRoot>, StoreError> {
+        match self {
+            AnyStore::Sqlite(store) => store.pick(pick).await,
+            AnyStore::Postgres(store) => store.pick(pick).await,
         }
     }
 

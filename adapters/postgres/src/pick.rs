@@ -1,73 +1,106 @@
 //! Which part of a job an instance should try to claim, so that several do not try the same one.
+//!
+//! A pick is a row in a table of its own, which nothing is decided on: rows that somebody is just
+//! changing or picking are passed over instead of waited for (`SKIP LOCKED`), and what others
+//! picked is left to them for as long as they said.
 
-use std::time::Duration;
-
-use freehold_store::{Clock, StoreError};
+use freehold_kernel::{JobRoot, TableId, View};
+use freehold_store::run::load_row;
+use freehold_store::{Clock, Names, Pick, StoreError};
 use tokio_postgres::types::Type;
 
 use crate::footprint::CLOCK;
-use crate::pool::Parameter;
-use crate::sql::{quoted, table};
-use crate::store::PostgresStore;
+use crate::pool::{Connections, Parameter};
+use crate::sql;
 
-impl PostgresStore {
-    /// Picks parts of jobs that are due for this instance, the longest due first, at most `limit`:
-    /// ids for `cleanup.claim`. Other instances pick others for as long as `hold` says; after that,
-    /// or in a crash of the server, the pick is void. Rows that somebody is just changing are
-    /// passed over instead of waited for.
-    ///
-    /// A pick is no claim (C-3): it changes no row that is decided on, and a part that was picked
-    /// by nobody may be claimed as well. `host` leaves out what lies in roots of other hosts.
-    ///
-    /// # Errors
-    /// Failures of the store.
-    pub async fn pick(
-        &self,
-        instance: &str,
-        host: &str,
-        limit: usize,
-        hold: Duration,
-    ) -> Result<Vec<String>, StoreError> {
-        let connections = &self.shared.connections;
-        let options = connections.options();
-        let roots = table(&options.schema, freehold_kernel::TableId::JobRoots);
-        let managed = table(&options.schema, freehold_kernel::TableId::ManagedRoots);
-        let picks = format!("{}.picks", quoted(&options.schema));
-        let now = match &options.clock {
-            Clock::System => CLOCK.trim_end_matches("::text").to_owned(),
-            manual @ Clock::Manual(_) => manual.now().0.to_string(),
-        };
-        let text = format!(
-            "WITH now AS MATERIALIZED (SELECT {now} AS at), \
-             due AS MATERIALIZED ( \
-                 SELECT r.id FROM {roots} r, now \
-                 WHERE r.state IN ('pending', 'retry_wait') \
-                 AND (r.next_attempt_at IS NULL OR r.next_attempt_at <= now.at) \
-                 AND (r.root_id IS NULL OR EXISTS \
-                     (SELECT FROM {managed} m WHERE m.id = r.root_id AND m.host = $2)) \
-                 AND NOT EXISTS (SELECT FROM {picks} p WHERE p.job_root_id = r.id \
-                     AND p.until > now.at AND p.instance <> $1) \
-                 ORDER BY r.next_attempt_at NULLS FIRST, r.id LIMIT $3 \
-                 FOR UPDATE OF r SKIP LOCKED) \
+/// How often a look is taken that found parts which another picked at the same moment.
+const LOOKS_MAX: u32 = 8;
+
+/// Picks. Nobody waits for anybody.
+pub(crate) async fn pick(
+    connections: &Connections,
+    pick: &Pick,
+) -> Result<Vec<JobRoot>, StoreError> {
+    let options = connections.options();
+    let text = statement(&options.schema, &options.clock);
+    let tried = pick.tried_texts();
+    let limit = i64::try_from(pick.limit).unwrap_or(i64::MAX);
+    let hold = pick.hold.0;
+    let parameters: [Parameter<'_>; 5] = [
+        (&pick.instance, Type::TEXT),
+        (&pick.machine, Type::TEXT),
+        (&limit, Type::INT8),
+        (&hold, Type::INT8),
+        (&tried, Type::TEXT_ARRAY),
+    ];
+    let mut looks = 0;
+    loop {
+        looks += 1;
+        let answer = connections.read(&text, &parameters).await?;
+        let unfit = |e: tokio_postgres::Error| StoreError::Defect { detail: e.to_string() };
+        let mut picked = Vec::new();
+        let mut seen = false;
+        for row in &answer {
+            seen = true;
+            let Some(texts) = row.try_get::<_, Option<Vec<Option<String>>>>(0).map_err(unfit)?
+            else {
+                continue;
+            };
+            // What this build cannot read is no work of its (C-10).
+            picked.extend(part(texts).ok().flatten());
+        }
+        if !picked.is_empty() || !seen || looks >= LOOKS_MAX {
+            picked.sort_by_key(|p| (p.created_at, p.root_id.is_some(), p.id));
+            return Ok(picked);
+        }
+    }
+}
+
+fn part(texts: Vec<Option<String>>) -> Result<Option<JobRoot>, StoreError> {
+    let (mut view, mut names) = (View::default(), Names::new());
+    load_row(&mut view, &mut names, TableId::JobRoots, &sql::row(TableId::JobRoots, texts)?)?;
+    Ok(view.job_roots.iter().next().copied())
+}
+
+/// One row for each part that was found; it holds the part if it was picked. `$1` instance, `$2`
+/// machine, `$3` limit, `$4` for how long, `$5` what was tried.
+fn statement(schema: &str, clock: &Clock) -> String {
+    let roots = sql::table(schema, TableId::JobRoots);
+    let managed = sql::table(schema, TableId::ManagedRoots);
+    let picks = format!("{}.picks", sql::quoted(schema));
+    let part = sql::as_texts("r.", &sql::facts(TableId::JobRoots));
+    let now = match clock {
+        Clock::System => CLOCK.trim_end_matches("::text").to_owned(),
+        manual @ Clock::Manual(_) => manual.now().0.to_string(),
+    };
+    format!(
+        "WITH now AS MATERIALIZED (SELECT {now} AS at), \
+         due AS MATERIALIZED ( \
+             SELECT r.id FROM {roots} r, now \
+             WHERE r.state IN ('pending', 'retry_wait') \
+             AND (r.next_attempt_at IS NULL OR r.next_attempt_at <= now.at) \
+             AND (r.root_id IS NULL OR EXISTS \
+                 (SELECT FROM {managed} m WHERE m.id = r.root_id AND m.host = $2)) \
+             AND NOT r.id = ANY ($5) \
+             AND NOT EXISTS (SELECT FROM {picks} p WHERE p.job_root_id = r.id \
+                 AND p.until > now.at AND p.instance <> $1) \
+             ORDER BY r.created_at, r.root_id IS NOT NULL, r.id LIMIT $3 \
+             FOR UPDATE OF r SKIP LOCKED), \
+         given_back AS ( \
+             DELETE FROM {picks} p USING now WHERE p.job_root_id IN ( \
+                 SELECT o.job_root_id FROM {picks} o, now \
+                 WHERE (o.instance = $1 AND o.job_root_id = ANY ($5) OR o.until <= now.at) \
+                 AND NOT EXISTS (SELECT FROM due WHERE due.id = o.job_root_id) \
+                 FOR UPDATE OF o SKIP LOCKED)), \
+         picked AS ( \
              INSERT INTO {picks} AS p (job_root_id, instance, until) \
              SELECT due.id, $1, now.at + $4 FROM due, now \
              ON CONFLICT (job_root_id) DO UPDATE \
              SET instance = excluded.instance, until = excluded.until \
              WHERE p.until <= excluded.until - $4 OR p.instance = excluded.instance \
-             RETURNING p.job_root_id"
-        );
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let hold = i64::try_from(hold.as_micros()).unwrap_or(i64::MAX / 2);
-        let work = async {
-            let parameters: [Parameter<'_>; 4] = [
-                (&instance, Type::TEXT),
-                (&host, Type::TEXT),
-                (&limit, Type::INT8),
-                (&hold, Type::INT8),
-            ];
-            let rows = connections.read(&text, &parameters).await?;
-            Ok(rows.iter().filter_map(|row| row.try_get(0).ok()).collect())
-        };
-        connections.on_runtime(work).await
-    }
+             RETURNING p.job_root_id) \
+         SELECT CASE WHEN k.job_root_id IS NOT NULL THEN {part} END \
+         FROM due JOIN {roots} r ON r.id = due.id \
+         LEFT JOIN picked k ON k.job_root_id = due.id"
+    )
 }

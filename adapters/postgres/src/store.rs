@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use freehold_kernel::JobRoot;
 use freehold_store::store::JournalRow;
-use freehold_store::{Clock, Outcome, Read, Rows, Store, StoreError, Submission};
+use freehold_store::{Clock, Outcome, Pick, Read, Rows, Store, StoreError, Submission};
 use tokio_postgres::Config;
 use tokio_postgres::types::Type;
 
@@ -118,6 +119,11 @@ impl Store for PostgresStore {
         let connections = &self.shared.connections;
         let work = journal::read(connections, &self.shared.gaps, after, limit);
         connections.on_runtime(work).await
+    }
+
+    async fn pick(&self, pick: &Pick) -> Result<Vec<JobRoot>, StoreError> {
+        let connections = &self.shared.connections;
+        connections.on_runtime(crate::pick::pick(connections, pick)).await
     }
 
     async fn id(&self) -> Result<String, StoreError> {

@@ -128,6 +128,7 @@ pub struct Host<S, W, D = OnThisThread> {
     pub(crate) instance: InstanceId,
     machine: String,
     renewed: Mutex<Instant>,
+    moment: Box<dyn Fn() -> Instant + Send + Sync>,
     repositories: Box<dyn Fn(&str) -> PathBuf + Send + Sync>,
 }
 
@@ -151,6 +152,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             instance: InstanceId(fresh()),
             machine: machine.to_owned(),
             renewed: Mutex::new(Instant::now()),
+            moment: Box::new(Instant::now),
             repositories: Box::new(|name| PathBuf::from(name)),
         };
         let instance = host.instance;
@@ -165,6 +167,17 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     /// path.
     pub fn locate(&mut self, find: impl Fn(&str) -> PathBuf + Send + Sync + 'static) {
         self.repositories = Box::new(find);
+    }
+
+    /// Gives the host's own moments in place of the machine's. Renewals are paced by them,
+    /// and nothing is decided by them: that is for the store's clock.
+    pub fn paced_by(&mut self, moment: impl Fn() -> Instant + Send + Sync + 'static) {
+        *self.renewed.get_mut().unwrap_or_else(PoisonError::into_inner) = moment();
+        self.moment = Box::new(moment);
+    }
+
+    pub(crate) fn moment(&self) -> Instant {
+        (self.moment)()
     }
 
     /// The store.
@@ -193,6 +206,9 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
 
     /// Submits one command. With a request id, a lost reply may be asked for again (D-19).
     ///
+    /// What comes back is the answer to this command, never that of a renewal which went before
+    /// it: a lost reply of that one does not make a command unknown that was not even sent.
+    ///
     /// # Errors
     /// The refusal, or the store's failure.
     pub fn ask(
@@ -202,6 +218,15 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         compose: impl FnOnce(&mut Composer) -> Result<Command, NameError>,
     ) -> Result<Accepted, HostError> {
         self.stay_alive()?;
+        self.ask_once(who, request, compose)
+    }
+
+    fn ask_once(
+        &self,
+        who: &Who,
+        request: Option<&str>,
+        compose: impl FnOnce(&mut Composer) -> Result<Command, NameError>,
+    ) -> Result<Accepted, HostError> {
         let mut composer = Composer::new(&who.actor, who.may)?;
         if let Some(id) = request {
             composer = composer.request(id)?;
@@ -213,13 +238,13 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             matches!(&outcome, Outcome::Refused(r) if r.refusal.guard == Guard::InstanceAlive);
         let outcome = if slept {
             // The machine slept, or nothing was asked for long: this process still is what it
-            // was, and says so before it asks again.
+            // was, and says so before it asks again. Whether that was heard, the command learns.
             let instance = self.instance;
             let mut renewal = Composer::new("freehold", Permissions::SYSTEM)?;
             renewal.know(&submission.names);
             let renewal =
                 renewal.submit(Command::System(SystemCommand::RenewInstance { instance }));
-            self.drive.wait(self.store.submit(&renewal))?;
+            let _heard = self.drive.wait(self.store.submit(&renewal));
             self.drive.wait(self.store.submit(&submission))?
         } else {
             outcome
@@ -251,13 +276,21 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         Ok(())
     }
 
-    /// A host that only asks now and then is alive all the same (D-15).
+    /// A host that only asks now and then is alive all the same (D-15). What is said of the
+    /// renewal is not the command's answer: what a lapsed instance may not do, the kernel refuses,
+    /// and a renewal that failed is tried again at the next question.
+    ///
+    /// # Errors
+    /// A store that is away is so for the command, too, which then was not sent.
     fn stay_alive(&self) -> Result<(), HostError> {
         let due = {
             let last = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
-            last.elapsed() >= RENEW_EVERY
+            self.moment().saturating_duration_since(*last) >= RENEW_EVERY
         };
-        if due { self.renew() } else { Ok(()) }
+        match if due { self.renew() } else { Ok(()) } {
+            Err(HostError::Store(StoreError::Unknown { .. }) | HostError::Refused(_)) => Ok(()),
+            heard => heard,
+        }
     }
 
     /// Says that this instance lives. A host that may be silent for longer than the lease calls
@@ -266,12 +299,20 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     /// # Errors
     /// The refusal, or the store's failure.
     pub fn renew(&self) -> Result<(), HostError> {
-        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        let moment = self.moment();
+        // Said before it is so: of several that ask at once, one renews.
+        let before = {
+            let mut renewed = self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *renewed, moment)
+        };
         let instance = self.instance;
-        self.ask(&Who::system(), None, |_| {
+        let heard = self.ask_once(&Who::system(), None, |_| {
             Ok(Command::System(SystemCommand::RenewInstance { instance }))
-        })?;
-        Ok(())
+        });
+        if heard.is_err() {
+            *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = before;
+        }
+        heard.map(|_| ())
     }
 
     /// Carries out the stops among the effects: each runtime is stopped within a bound, and what

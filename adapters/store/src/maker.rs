@@ -563,12 +563,13 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
 
     /// Renews an attempt while it is made.
     fn attempt_pulse(&self, attempt: AttemptId, token: Token) -> impl FnMut() -> bool + '_ {
-        let mut last = std::time::Instant::now();
+        let mut last = self.moment();
         move || {
-            if last.elapsed() < std::time::Duration::from_secs(5) {
+            let moment = self.moment();
+            if moment.saturating_duration_since(last) < std::time::Duration::from_secs(5) {
                 return true;
             }
-            last = std::time::Instant::now();
+            last = moment;
             self.ask(&Who::system(), None, |_| {
                 Ok(Command::Attempt(AttemptCommand::Renew { attempt, token }))
             })

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use freehold_kernel::{Id, Row, Table, TableId, Time, View, Visit, VisitMut};
+use freehold_kernel::{Id, JobRoot, Row, Table, TableId, Time, View, Visit, VisitMut};
 
 use crate::error::StoreError;
 use crate::names::Names;
+use crate::pick::Pick;
 use crate::submission::{Contents, Outcome, Submission};
 
 /// A store. Rows in, rows out; it knows no rule.
@@ -40,6 +41,16 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<JournalRow>, StoreError>> + Send;
 
+    /// Parts of jobs that are due and that this instance should try to claim: due longest first,
+    /// at most as many as it asked for. A hint and no claim (C-3, A-11): what one store tells all
+    /// who ask, another divides among them, so that several instances do not try the same.
+    ///
+    /// # Errors
+    /// Failures of the store.
+    fn pick(&self, pick: &Pick) -> impl Future<Output = Result<Vec<JobRoot>, StoreError>> + Send {
+        crate::pick::by_reading(self, pick)
+    }
+
     /// The store's own id (D-18).
     ///
     /// # Errors
@@ -66,6 +77,10 @@ impl<S: Store> Store for Arc<S> {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<JournalRow>, StoreError>> + Send {
         S::journal(self, after, limit)
+    }
+
+    fn pick(&self, pick: &Pick) -> impl Future<Output = Result<Vec<JobRoot>, StoreError>> + Send {
+        S::pick(self, pick)
     }
 
     fn id(&self) -> impl Future<Output = Result<String, StoreError>> + Send {

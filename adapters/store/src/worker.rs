@@ -15,10 +15,14 @@ use crate::error::StoreError;
 use crate::host::{Drive, Host, HostError, Who, fresh};
 use crate::maker::learn_head;
 use crate::names::uuid_text;
+use crate::pick::Pick;
 use crate::run::Stored;
 use crate::runtimes::RuntimeHandle;
 use crate::store::{Read, Rows, Store};
 use crate::workspaces::{Place, StepDone, WorkspaceError, Workspaces};
+
+/// How many parts an instance takes at a time: the last of them waits for the first.
+const PICKED_MAX: usize = 4;
 
 /// How the carrying out of a part ended.
 enum Ended {
@@ -35,6 +39,9 @@ enum Ended {
 pub struct Ticked {
     /// Parts of jobs that were claimed.
     pub claimed: u32,
+    /// Parts that were due and whose claim was refused: another instance was faster, or it was not
+    /// their turn.
+    pub lost: u32,
     /// Resources that were settled.
     pub settled: u32,
     /// Removals that came to their outcome.
@@ -58,20 +65,46 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         let mut ticked = Ticked::default();
         self.recover(&mut ticked)?;
         ticked.reconciled = self.reconcile()?;
-        for part in self.due()? {
-            match self.run_part(&part, &mut ticked) {
-                Ok(()) => {}
-                // Somebody else was faster, or it is not its turn.
-                Err(HostError::Refused(_)) => {}
-                // What cannot be read concerns this one job; the others go on (C-10).
-                Err(error @ HostError::Store(StoreError::Unreadable { .. })) => {
-                    ticked.troubles.push(error.to_string());
+        let mut pick = Pick {
+            instance: self.instance(),
+            machine: self.machine().to_owned(),
+            limit: PICKED_MAX,
+            hold: self.settings()?.renew,
+            tried: Vec::new(),
+        };
+        let worked = self.work_off(&mut pick, &mut ticked);
+        if worked.is_err() {
+            // What was picked and not tried is for others now. Where the store is away, its time
+            // ends by itself.
+            pick.limit = 0;
+            let _given_back = self.drive.wait(self.store.pick(&pick));
+        }
+        worked.map(|()| ticked)
+    }
+
+    /// Tries what is due, a few parts at a time, until nothing is left that was not tried.
+    fn work_off(&self, pick: &mut Pick, ticked: &mut Ticked) -> Result<(), HostError> {
+        loop {
+            let picked = self.drive.wait(self.store.pick(pick))?;
+            if picked.is_empty() {
+                return Ok(());
+            }
+            // All of them are given back by the next pick, whatever comes of each.
+            pick.tried.extend(picked.iter().map(|part| part.id));
+            for part in &picked {
+                match self.run_part(part, ticked) {
+                    Ok(()) => {}
+                    // What cannot be read concerns this one job; the others go on (C-10).
+                    Err(error @ HostError::Store(StoreError::Unreadable { .. })) => {
+                        ticked.troubles.push(error.to_string());
+                    }
+                    Err(error @ HostError::Store(_)) => return Err(error),
+                    // Somebody else was faster, or it is not its turn.
+                    Err(HostError::Refused(_)) => {}
+                    Err(error) => ticked.troubles.push(error.to_string()),
                 }
-                Err(error @ HostError::Store(_)) => return Err(error),
-                Err(error) => ticked.troubles.push(error.to_string()),
             }
         }
-        Ok(ticked)
     }
 
     /// Ticks until `stop` says so, calling `pause` between ticks that found nothing.
@@ -94,38 +127,14 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         Ok(())
     }
 
-    /// The parts of jobs that are due, oldest first, that this machine may serve.
-    fn due(&self) -> Result<Vec<JobRoot>, HostError> {
-        let rows = self.read(&[
-            Read::by(TableId::JobRoots, "state", &["pending", "retry_wait"]),
-            Read::all(TableId::ManagedRoots),
-            Read::all(TableId::Instances),
-        ])?;
-        let now = rows.view.now;
-        let machine = rows.view.instances.id(self.instance.0).map(|i| i.host);
-        let mut due: Vec<JobRoot> = rows
-            .view
-            .job_roots
-            .iter()
-            .filter(|p| p.next_attempt_at.is_none_or(|at| at <= now))
-            .filter(|p| {
-                p.root_id.is_none_or(|root| {
-                    rows.view.managed_roots.id(root.0).map(|r| r.host) == machine
-                })
-            })
-            .copied()
-            .collect();
-        // What lies in no root (runtimes) comes first: worktrees wait for it (C-6).
-        due.sort_by_key(|p| (p.created_at, p.root_id.is_some(), p.id));
-        Ok(due)
-    }
-
     fn run_part(&self, part: &JobRoot, ticked: &mut Ticked) -> Result<(), HostError> {
         let token = Token(fresh());
         let (id, instance) = (part.id, self.instance);
         let claimed = self.ask(&Who::system(), None, |_| {
             Ok(Command::Cleanup(CleanupCommand::Claim { job_root: id, token, instance }))
-        })?;
+        });
+        ticked.lost += u32::from(matches!(claimed, Err(HostError::Refused(_))));
+        let claimed = claimed?;
         if claimed.reply != Reply::Done {
             // Parked: this build cannot read it (C-10).
             return Ok(());
@@ -528,12 +537,13 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         claim: Option<(&Resource, Token)>,
     ) -> impl FnMut() -> bool + '_ {
         let part = claim.map(|(resource, token)| (resource.job_root_id, token));
-        let mut last = std::time::Instant::now();
+        let mut last = self.moment();
         move || {
-            if last.elapsed() < std::time::Duration::from_millis(500) {
+            let moment = self.moment();
+            if moment.saturating_duration_since(last) < std::time::Duration::from_millis(500) {
                 return true;
             }
-            last = std::time::Instant::now();
+            last = moment;
             let held = self.ask(&Who::system(), None, |_| {
                 Ok(Command::Cleanup(CleanupCommand::RenewRemoval { removal, token }))
             });

@@ -5,12 +5,12 @@
 /// ```
 /// use freehold_testkit::{MemoryRig, store_contract};
 ///
-/// store_contract!(MemoryRig, without reopen, crash, fail);
+/// store_contract!(MemoryRig, without reopen, crash, fail, zone);
 /// # fn main() {}
 /// ```
 ///
-/// What a rig does not offer is named in the call, with one or more of `reopen`, `crash`, `share`
-/// and `fail`. Then one test stands for the cases that need it, `without_...`, which says why and
+/// What a rig does not offer is named in the call, with one or more of `reopen`, `crash`, `share`,
+/// `fail` and `zone`. Then one test stands for the cases that need it, `without_...`, which says why and
 /// fails if the rig offers it after all. A lack that is not named fails the cases that need it.
 #[macro_export]
 macro_rules! store_contract {
@@ -21,6 +21,7 @@ macro_rules! store_contract {
         $crate::store_contract_crash!($rig; $($lack)*);
         $crate::store_contract_share!($rig; $($lack)*);
         $crate::store_contract_fail!($rig; $($lack)*);
+        $crate::store_contract_zone!($rig; $($lack)*);
     };
 }
 
@@ -181,6 +182,22 @@ macro_rules! store_contract_share {
             $crate::cases::journal::a_follower_misses_nothing_while_others_write::<$rig>();
         }
         #[test]
+        fn a_reader_goes_as_far_as_the_oldest_commit_that_is_open() {
+            $crate::cases::has("share", <$rig as $crate::Rig>::can_share());
+            $crate::cases::journal::a_reader_goes_as_far_as_the_oldest_commit_that_is_open::<$rig>(
+            );
+        }
+        #[test]
+        fn a_writer_dropped_with_its_locks_is_in_nobodys_way() {
+            $crate::cases::has("share", <$rig as $crate::Rig>::can_share());
+            $crate::cases::dropping::a_writer_dropped_with_its_locks_is_in_nobodys_way::<$rig>();
+        }
+        #[test]
+        fn one_read_shows_one_moment() {
+            $crate::cases::has("share", <$rig as $crate::Rig>::can_share());
+            $crate::cases::moments::one_read_shows_one_moment::<$rig>();
+        }
+        #[test]
         fn a_command_overtaken_at_any_await_is_decided_again() {
             $crate::cases::has("share", <$rig as $crate::Rig>::can_share());
             $crate::cases::overtaking::a_command_overtaken_at_any_await_is_decided_again::<$rig>();
@@ -242,6 +259,28 @@ macro_rules! store_contract_fail {
         fn a_lost_reply_is_resolved_by_its_request() {
             $crate::cases::has("fail", <$rig as $crate::Rig>::can_fail());
             $crate::cases::faults::a_lost_reply_is_resolved_by_its_request::<$rig>();
+        }
+    };
+}
+
+/// The cases that need sessions in time zones.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! store_contract_zone {
+    ($rig:ty; zone $($rest:ident)*) => {
+        #[test]
+        fn without_zone() {
+            $crate::cases::lacks("zone", <$rig as $crate::Rig>::can_zone());
+        }
+    };
+    ($rig:ty; $other:ident $($rest:ident)*) => {
+        $crate::store_contract_zone!($rig; $($rest)*);
+    };
+    ($rig:ty;) => {
+        #[test]
+        fn every_zone_has_the_same_time() {
+            $crate::cases::has("zone", <$rig as $crate::Rig>::can_zone());
+            $crate::cases::time::every_zone_has_the_same_time::<$rig>();
         }
     };
 }

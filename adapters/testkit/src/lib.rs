@@ -12,12 +12,13 @@
 //! use freehold_kernel::Time;
 //! use freehold_store::Clock;
 //! use freehold_store::memory::Memory; // in place of it: your store
-//! use freehold_testkit::{Can, Rig};
+//! use freehold_testkit::{Can, OneWriter, Rig};
 //!
 //! struct MyRig(Arc<Memory>);
 //!
 //! impl Rig for MyRig {
 //!     type Store = Arc<Memory>;
+//!     type Held = OneWriter; // one command after the other
 //!
 //!     fn fresh() -> Self {
 //!         MyRig(Arc::new(Memory::new("mine", Clock::manual(Time(1_000_000_000_000)))))
@@ -40,10 +41,13 @@
 //!     fn can_fail() -> Can {
 //!         Can::No("no step of it can fail")
 //!     }
+//!     fn can_zone() -> Can {
+//!         Can::No("its times are the process's")
+//!     }
 //! }
 //!
 //! // In a test file, with all that is not offered named here, too:
-//! freehold_testkit::store_contract!(MyRig, without reopen, crash, fail);
+//! freehold_testkit::store_contract!(MyRig, without reopen, crash, fail, zone);
 //! # fn main() {
 //! // One case, called by hand:
 //! freehold_testkit::cases::answers::commands_answer_as_the_reference::<MyRig>();
@@ -64,12 +68,13 @@
 //! |---|---|
 //! | [`cases::answers`] | answers, refusals, rows and journal are those of the in-memory reference, also when the store is reopened or crashes after each command, and by connections in turn |
 //! | [`cases::requests`] | a request is answered once and then again with the same words (D-19) |
-//! | [`cases::journal`] | in order, from any position, nothing lost or doubled, also while others write (A-13) |
-//! | [`cases::dropping`] | futures dropped at every await leave nothing open and nothing half-done (A-6) |
+//! | [`cases::journal`] | in order, from any position, nothing lost or doubled, also while others write, and no further than the oldest commit that is open (A-13) |
+//! | [`cases::dropping`] | futures dropped at every await leave nothing open and nothing half-done, and no lock in the way of others (A-6) |
+//! | [`cases::moments`] | a read of several lists shows one moment while a writer moves rows |
 //! | [`cases::overtaking`] | a command overtaken at any await answers as in some order; absences are noticed (D-23); scripts in all interleavings |
 //! | [`cases::threads`] | nothing is lost or done twice by many at once |
 //! | [`cases::faults`] | a failing step leaves all or nothing, what is said of it is true, a lost reply is found by its request |
-//! | [`cases::time`] | the clock jumps forward and back, and leases follow it |
+//! | [`cases::time`] | the clock jumps forward and back, and leases follow it; sessions in other zones have the same time |
 //! | [`cases::texts`] | texts come back byte by byte; NUL is refused by all alike |
 //! | [`cases::sizes`] | from an empty store to one command over many rows |
 //! | [`cases::sequences`] | random sequences: all properties of the kernel, the naive oracle, and the reference |
@@ -93,4 +98,4 @@ mod speech;
 mod twin;
 
 pub use memory::MemoryRig;
-pub use rig::{Can, Fault, Rig};
+pub use rig::{Can, Fault, Held, OneWriter, Rig};

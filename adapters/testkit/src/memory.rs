@@ -6,7 +6,7 @@ use freehold_kernel::Time;
 use freehold_store::Clock;
 use freehold_store::memory::Memory;
 
-use crate::rig::{Can, Rig};
+use crate::rig::{Can, OneWriter, Rig};
 
 /// A store in memory; its connections share it. What ends with the process is not offered.
 #[derive(Debug)]
@@ -16,6 +16,7 @@ pub struct MemoryRig {
 
 impl Rig for MemoryRig {
     type Store = Arc<Memory>;
+    type Held = OneWriter;
 
     fn fresh() -> Self {
         let clock = Clock::manual(Time(1_000_000_000_000));
@@ -44,6 +45,10 @@ impl Rig for MemoryRig {
 
     fn can_fail() -> Can {
         Can::No("there is no step that could fail")
+    }
+
+    fn can_zone() -> Can {
+        Can::No("its clock is the process's, a number without a zone")
     }
 
     fn rows() -> usize {

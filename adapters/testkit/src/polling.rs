@@ -67,6 +67,17 @@ impl<'f, T> Polled<'f, T> {
         self.future.is_none()
     }
 
+    /// Drives it to its end, if it comes within the time.
+    pub(crate) fn end_within(&mut self, within: Duration) -> Option<T> {
+        let began = std::time::Instant::now();
+        while !self.try_poll() {
+            if !self.asks(within.checked_sub(began.elapsed())?) {
+                return None;
+            }
+        }
+        self.output.take()
+    }
+
     /// What came of it; none if it is not done. Dropped with that.
     pub(crate) fn output(self) -> Option<T> {
         self.output

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use freehold_store::{Clock, Store};
+use freehold_store::{Clock, Store, Submission};
 
 /// Whether a rig offers something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,37 @@ impl Fault {
     pub const ALL: [Fault; 3] = [Fault::Before, Fault::After, Fault::AtCommit];
 }
 
+/// A command that was carried out but for its commit: its lines in the journal have their numbers,
+/// and nobody else sees them.
+pub trait Held {
+    /// Whether there can be one. Where commands commit one after the other, the type is
+    /// [`OneWriter`].
+    const POSSIBLE: bool = true;
+
+    /// Lets it commit.
+    fn commit(self);
+
+    /// Takes it back.
+    fn roll_back(self);
+}
+
+/// What a store has in place of a commit that is held, if whoever writes is alone until his commit
+/// is done: nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OneWriter {}
+
+impl Held for OneWriter {
+    const POSSIBLE: bool = false;
+
+    fn commit(self) {
+        match self {}
+    }
+
+    fn roll_back(self) {
+        match self {}
+    }
+}
+
 /// A place for one store: a folder, a schema, a piece of memory. Each case makes its own, on the
 /// thread that the test runs on.
 ///
@@ -37,6 +68,9 @@ pub trait Rig: Sized {
     /// The store that is tested.
     type Store: Store;
 
+    /// What [`Rig::hold`] gives.
+    type Held: Held;
+
     /// A place where no store has been yet.
     fn fresh() -> Self;
 
@@ -44,8 +78,25 @@ pub trait Rig: Sized {
     fn clock(&self) -> Clock;
 
     /// Opens the store, and makes it the first time. While one is open, another call opens
-    /// another connection to the same rows, as another process or instance would.
+    /// another connection to the same rows, as another process or instance would: a store object
+    /// of its own, with connections of its own. The cases give each its own instance.
     fn open(&self) -> Self::Store;
+
+    /// Whether a connection can live in a time zone.
+    fn can_zone() -> Can;
+
+    /// Opens the store for a session in this time zone (a name of the time zone database, as
+    /// `Asia/Kathmandu`), by the store's own clock in place of the rig's.
+    fn open_in_zone(&self, zone: &str) -> Self::Store {
+        panic!("the rig says that there are zones, and opens none in {zone}")
+    }
+
+    /// Carries out a submission of this store up to its commit. None where the type says that
+    /// there is none.
+    fn hold(&self, store: &Self::Store, submission: &Submission) -> Option<Self::Held> {
+        let _ = (store, submission);
+        None
+    }
 
     /// Whether a store that was dropped can be opened again with what it held.
     fn can_reopen() -> Can;

@@ -1,10 +1,13 @@
 //! The PostgreSQL store keeps the contract of stores, on a real server.
 
-use freehold_postgres::{Options, PostgresStore};
-use freehold_store::Clock;
-use freehold_testkit::{Can, Fault, Rig, store_contract};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
 
-use crate::host::{Beside, Place, connect};
+use freehold_postgres::{Options, PostgresStore};
+use freehold_store::{Clock, Submission};
+use freehold_testkit::{Can, Fault, Held, Rig, store_contract};
+
+use crate::host::{Beside, Place, connect, runtime};
 use crate::proxy::{Fate, Proxy};
 
 /// A schema, reached through a proxy that can cut one request.
@@ -14,8 +17,32 @@ struct PostgresRig {
     beside: Beside,
 }
 
+/// A command in a transaction of the host's, which ends when it is told to.
+struct HeldCommit {
+    ends: Sender<bool>,
+    at_work: JoinHandle<()>,
+}
+
+impl HeldCommit {
+    fn end(self, commit: bool) {
+        self.ends.send(commit).unwrap();
+        self.at_work.join().unwrap();
+    }
+}
+
+impl Held for HeldCommit {
+    fn commit(self) {
+        self.end(true);
+    }
+
+    fn roll_back(self) {
+        self.end(false);
+    }
+}
+
 impl Rig for PostgresRig {
     type Store = PostgresStore;
+    type Held = HeldCommit;
 
     fn fresh() -> Self {
         let (place, proxy) = (Place::new(), Proxy::start());
@@ -50,6 +77,38 @@ impl Rig for PostgresRig {
 
     fn can_fail() -> Can {
         Can::Yes
+    }
+
+    fn can_zone() -> Can {
+        Can::Yes
+    }
+
+    /// By the server's clock, in a session that writes times and dates in another way, too.
+    fn open_in_zone(&self, zone: &str) -> PostgresStore {
+        let mut config = self.place.config();
+        config.options(format!("-c TimeZone={zone} -c DateStyle=German -c IntervalStyle=iso_8601"));
+        let options = Options { clock: Clock::System, connections: 2, ..self.place.options() };
+        connect(config, options).unwrap()
+    }
+
+    fn hold(&self, store: &PostgresStore, submission: &Submission) -> Option<HeldCommit> {
+        let (ends, end) = channel();
+        let (begins, begun) = channel();
+        let (store, submission, mut beside) =
+            (store.clone(), submission.clone(), self.place.beside());
+        let at_work = std::thread::spawn(move || {
+            let mut transaction = runtime().block_on(beside.client.transaction()).unwrap();
+            let done = runtime().block_on(store.submit_in(&mut transaction, &submission));
+            assert!(done.unwrap().accepted().is_ok());
+            begins.send(()).unwrap();
+            let ended = match end.recv() {
+                Ok(true) => runtime().block_on(transaction.commit()),
+                Ok(false) | Err(_) => runtime().block_on(transaction.rollback()),
+            };
+            ended.unwrap();
+        });
+        begun.recv().unwrap();
+        Some(HeldCommit { ends, at_work })
     }
 
     /// The server ends every connection in the middle of whatever it does.

@@ -1,14 +1,12 @@
 //! Durable jobs on PostgreSQL, with two instances and the statements of one held between those of
 //! the other.
 
-use std::time::Duration;
-
 use freehold_kernel::{
-    CleanupCommand, Command, Guard, JobId, JobState, OperatorCommand, Reply, Settings, Span,
-    TableId, Token,
+    CleanupCommand, Command, Guard, JobId, JobRootId, JobState, OperatorCommand, Reply, Settings,
+    Span, TableId, Token,
 };
 use freehold_postgres::PostgresStore;
-use freehold_store::{Read, Store};
+use freehold_store::{Pick, Read, Store};
 
 use crate::host::{done, say, submit};
 use crate::proxy::Proxy;
@@ -201,38 +199,49 @@ fn two_instances_pick_different_parts_and_a_pick_ends() {
         job(&store, &format!("t{n}"), n);
     }
     let other = place.open();
-    let hold = Duration::from_secs(60);
-    let pick = |store: &PostgresStore, who: &str, limit| {
-        pollster::block_on(store.pick(who, "laptop", limit, hold)).unwrap()
+    let pick = |store: &PostgresStore, who: &str, limit, tried: &[JobRootId]| {
+        let pick = Pick {
+            instance: who.to_owned(),
+            machine: "laptop".to_owned(),
+            limit,
+            hold: Span::seconds(60),
+            tried: tried.to_vec(),
+        };
+        let picked = pollster::block_on(store.pick(&pick)).unwrap();
+        picked.iter().map(|part| part.id).collect::<Vec<_>>()
     };
-    let first = pick(&store, "process 1", 3);
-    let second = pick(&other, "process 2", 10);
+    let first = pick(&store, "process 1", 3, &[]);
+    let second = pick(&other, "process 2", 10, &[]);
     assert_eq!((first.len(), second.len()), (3, 3));
     assert!(first.iter().all(|part| !second.contains(part)));
     // Its own stay its own.
-    assert_eq!(pick(&store, "process 1", 10), first);
+    assert_eq!(pick(&store, "process 1", 10, &[]), first);
+    // What it tried is given back, and is for others; for itself it is not, in this run.
+    assert_eq!(pick(&store, "process 1", 10, &first[..1]), first[1..]);
+    assert_eq!(pick(&other, "process 2", 1, &second), first[..1]);
+    assert_eq!(pick(&other, "process 2", 0, &[&second[..], &first[..1]].concat()), []);
     // A row that is just being changed is passed over.
     let beside = place.beside();
     beside.run(&format!(
         "BEGIN; SELECT 1 FROM task_resource_cleanup_roots WHERE id = '{}' FOR UPDATE",
-        first[0]
+        freehold_store::names::uuid_text(first[1].0)
     ));
-    assert_eq!(pick(&store, "process 1", 10).len(), 2);
+    assert!(!pick(&store, "process 1", 10, &[]).contains(&first[1]));
     beside.run("COMMIT");
     // What was claimed is due no more; what was only picked is free again after a while.
-    let claimed = freehold_kernel::JobRootId(freehold_store::names::id_of(
-        freehold_kernel::Kind::JobRootId,
-        &first[0],
-    ));
-    claims(&store, claimed, 10);
+    claims(&store, first[0], 10);
     place.clock.advance(Span::seconds(61));
-    let rest = pick(&other, "process 2", 10);
+    let rest = pick(&other, "process 2", 10, &[]);
     assert_eq!(rest.len(), 5);
     assert!(!rest.contains(&first[0]));
+    // Picks that ended are not kept for ever.
+    place.clock.advance(Span::seconds(61));
+    assert_eq!(pick(&other, "process 2", 10, &rest), []);
+    assert_eq!(place.sql("SELECT count(*) FROM picks"), "0");
     // What lies in a root of another host is not for this one.
     place.sql(
         "INSERT INTO managed_roots VALUES ('far', 'another host', '/far', 0, NULL, 1); \
          UPDATE task_resource_cleanup_roots SET root_id = 'far'",
     );
-    assert!(pick(&other, "process 2", 10).is_empty());
+    assert!(pick(&other, "process 2", 10, &[]).is_empty());
 }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use freehold_sqlite::Sqlite;
 use freehold_store::Clock;
-use freehold_testkit::{Can, Fault, Rig, store_contract};
+use freehold_testkit::{Can, Fault, OneWriter, Rig, store_contract};
 
 use crate::host::Place;
 
@@ -17,6 +17,7 @@ struct SqliteRig {
 
 impl Rig for SqliteRig {
     type Store = Sqlite;
+    type Held = OneWriter;
 
     fn fresh() -> Self {
         SqliteRig { place: Place::new(), has_triggers: Cell::new(false) }
@@ -44,6 +45,10 @@ impl Rig for SqliteRig {
 
     fn can_fail() -> Can {
         Can::Yes
+    }
+
+    fn can_zone() -> Can {
+        Can::No("it has no sessions, and its times are the process's: numbers without a zone")
     }
 
     /// Goes on with what a crash now would leave: the files as they are on disk, log included.
@@ -122,4 +127,4 @@ impl SqliteRig {
     }
 }
 
-store_contract!(SqliteRig);
+store_contract!(SqliteRig, without zone);

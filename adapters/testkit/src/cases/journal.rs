@@ -1,7 +1,10 @@
 //! The journal: in order, from any position, in pieces of any size, nothing lost or doubled
 //!
 
-use crate::rig::Rig;
+use freehold_store::Store;
+use freehold_store::store::JournalRow;
+
+use crate::rig::{Held as _, Rig};
 use crate::speech::{say, session, submit, task, workspace};
 use crate::twin::{journal, journal_of};
 
@@ -108,4 +111,78 @@ pub fn a_follower_misses_nothing_while_others_write<R: Rig>() {
     let all = journal_of::<R>(&stores[0], 0, wanted).unwrap_or_else(|what| panic!("{what}"));
     assert_eq!(all.len(), wanted);
     assert_eq!(seen, all, "what was followed is not what stands there");
+}
+
+/// A follower with its position.
+struct Follower {
+    after: i64,
+    seen: Vec<JournalRow>,
+}
+
+impl Follower {
+    /// Looks once, as far as it can see.
+    fn look(&mut self, store: &impl Store) {
+        loop {
+            let piece = journal(store, self.after, 2);
+            let Some(last) = piece.last() else { return };
+            assert!(last.seq > self.after, "the journal goes back");
+            self.after = last.seq;
+            self.seen.extend(piece);
+        }
+    }
+
+    fn subjects(&self) -> Vec<&str> {
+        self.seen.iter().map(|line| line.columns["subject"].as_str()).collect()
+    }
+}
+
+/// A commit is held open after its lines got their numbers, and others commit lines with greater
+/// ones. A reader that went past it would never see the held line. Where nobody can commit
+/// meanwhile ([`crate::OneWriter`]) the lines come in order, and none is lost, all the same.
+pub fn a_reader_goes_as_far_as_the_oldest_commit_that_is_open<R: Rig>() {
+    for ends_well in [true, false] {
+        let rig = R::fresh();
+        let stores = [rig.open(), rig.open(), rig.open()];
+        let mut follower = Follower { after: 0, seen: Vec::new() };
+        let mut wanted = vec!["w", "u"];
+        let done = |s| {
+            let outcome = submit(&stores[1], &s).unwrap_or_else(|e| panic!("{e}"));
+            outcome.accepted().unwrap_or_else(|refused| panic!("{refused}"));
+        };
+        done(say(|c| workspace(c, "w")));
+        done(say(|c| workspace(c, "u")));
+        follower.look(&stores[2]);
+        let held = rig.hold(&stores[0], &say(|c| task(c, "u", "held")));
+        assert_eq!(held.is_some(), R::Held::POSSIBLE, "the rig holds otherwise than its type says");
+        if held.is_none() {
+            done(say(|c| task(c, "u", "held")));
+        }
+        for name in ["later 1", "later 2", "later 3"] {
+            done(say(|c| task(c, "w", name)));
+            follower.look(&stores[2]);
+        }
+        if let Some(held) = held {
+            // From the beginning, and by one who has never looked, it is no other.
+            follower.look(&stores[1]);
+            assert_eq!(follower.subjects(), wanted, "went past a commit that is open");
+            if ends_well {
+                held.commit();
+            } else {
+                held.roll_back();
+            }
+            if ends_well {
+                wanted.push("held");
+            }
+        } else {
+            wanted.push("held");
+        }
+        wanted.extend(["later 1", "later 2", "later 3"]);
+        let began = std::time::Instant::now();
+        while follower.seen.len() < wanted.len() && began.elapsed() < R::patience() {
+            follower.look(&stores[2]);
+            std::thread::yield_now();
+        }
+        assert_eq!(follower.subjects(), wanted, "lost or doubled; held to commit: {ends_well}");
+        assert_eq!(journal(&stores[0], 0, 100), follower.seen);
+    }
 }

@@ -5,6 +5,7 @@ pub mod answers;
 pub mod dropping;
 pub mod faults;
 pub mod journal;
+pub mod moments;
 pub mod overtaking;
 pub mod requests;
 pub mod sequences;

@@ -37,6 +37,13 @@ struct Act {
     command: fn(&mut Composer, &Ground, u128) -> Command,
 }
 
+/// Each connection is another instance's.
+const INSTANCES: [&str; 3] = ["one", "two", "three"];
+
+fn instance_of(who: u128) -> &'static str {
+    usize::try_from(who).ok().and_then(|who| INSTANCES.get(who)).copied().unwrap_or("one")
+}
+
 /// A task with the same id, whoever makes it.
 const TASK: Act = Act { name: "task", command: |c, g, _| task(c, &g.named("w"), &g.named("new")) };
 const SESSION: Act = Act {
@@ -53,21 +60,21 @@ const TURN: Act = Act {
     name: "turn",
     command: |c, g, who| {
         let input = g.named(&format!("i{who}"));
-        turn(c, &g.named("s"), &input, g.n + 100 + 10 * who, "one")
+        turn(c, &g.named("s"), &input, g.n + 100 + 10 * who, instance_of(who))
     },
 };
 const ARCHIVE: Act = Act {
     name: "archive",
     command: |c, g, who| {
         let operation = g.named(&format!("archive{who}"));
-        reserve(c, &operation, &g.named("t"), g.n + 200 + who, Trigger::Archive, "one")
+        reserve(c, &operation, &g.named("t"), g.n + 200 + who, Trigger::Archive, instance_of(who))
     },
 };
 const DELETE: Act = Act {
     name: "delete",
     command: |c, g, who| {
         let operation = g.named(&format!("delete{who}"));
-        reserve(c, &operation, &g.named("t"), g.n + 250 + who, Trigger::Delete, "one")
+        reserve(c, &operation, &g.named("t"), g.n + 250 + who, Trigger::Delete, instance_of(who))
     },
 };
 const BORROW: Act = Act {
@@ -79,7 +86,13 @@ const BORROW: Act = Act {
 const ATTEMPT: Act = Act {
     name: "attempt",
     command: |c, g, who| {
-        attempt(c, &g.named("e"), &g.named(&format!("a{who}")), g.n + 300 + 10 * who, "one")
+        attempt(
+            c,
+            &g.named("e"),
+            &g.named(&format!("a{who}")),
+            g.n + 300 + 10 * who,
+            instance_of(who),
+        )
     },
 };
 const ENVIRONMENT: Act = Act {
@@ -92,7 +105,7 @@ const PATH: Act = Act {
     name: "path",
     command: |c, g, who| {
         let place = if who == 0 { g.named("e") } else { g.named("f") };
-        attempt(c, &place, &g.named("path"), g.n + 400 + 10 * who, "one")
+        attempt(c, &place, &g.named("path"), g.n + 400 + 10 * who, instance_of(who))
     },
 };
 
@@ -114,7 +127,9 @@ impl<R: Rig> Race<R> {
         let rig = R::fresh();
         let stores = (0..connections).map(|_| rig.open()).collect();
         let mut race = Race { rig, stores, world: World::default(), follows: (0, 0), rounds: 0 };
-        race.settled(&say(|c| instance(c, "one")));
+        for name in INSTANCES {
+            race.settled(&say(|c| instance(c, name)));
+        }
         race.settled(&say(root));
         race
     }

@@ -2,12 +2,15 @@
 //! (A-1, B-7, C-4).
 
 use freehold_kernel::{
-    Command, Guard, JobId, OperationCommand, Settings, Span, SystemCommand, Trigger,
+    Command, Guard, JobId, Kind, OperationCommand, Settings, Span, SystemCommand, TableId, Trigger,
 };
+use freehold_store::names::id_of;
+use freehold_store::store::dump;
+use freehold_store::{Read, Store};
 
 use crate::rig::Rig;
-use crate::speech::{LAPSED, id, instance, own, reserve, session, task, workspace};
-use crate::twin::{Disturbed, Twin};
+use crate::speech::{LAPSED, id, instance, own, reserve, say, session, submit, task, workspace};
+use crate::twin::{Disturbed, Twin, journal_of, same};
 
 fn recover(n: u128) -> Command {
     Command::System(SystemCommand::RecoverBarrier { job: JobId(own(n)) })
@@ -68,5 +71,43 @@ pub fn far_times_are_kept_as_they_are<R: Rig>() {
         twin.says(|c, _| task(c, "w", &format!("t{n}")));
         let made = twin.everything().view.tasks.iter().any(|t| t.created_at.0 == time);
         assert!(made, "no task was made at {time}");
+    }
+}
+
+/// Sessions in other zones, far ahead and far behind and by odd minutes, have the same
+/// microseconds: what one reads, and what it writes, lies between what the others read.
+pub fn every_zone_has_the_same_time<R: Rig>() {
+    let zones = ["Pacific/Kiritimati", "America/St_Johns", "Asia/Kathmandu", "Pacific/Pago_Pago"];
+    let rig = R::fresh();
+    let utc = rig.open_in_zone("UTC");
+    let done = |store: &R::Store, submission| {
+        let outcome = submit(store, &submission).unwrap_or_else(|e| panic!("{e}"));
+        outcome.accepted().unwrap_or_else(|refused| panic!("{refused}"));
+    };
+    let read = |store: &R::Store| {
+        let reads: Vec<Read> = TableId::ALL.iter().map(|t| Read::all(*t)).collect();
+        pollster::block_on(store.read(&reads)).unwrap_or_else(|e| panic!("{e}"))
+    };
+    done(&utc, say(|c| workspace(c, "w")));
+    for zone in zones {
+        let there = rig.open_in_zone(zone);
+        let before = read(&utc).view.now;
+        let now = read(&there).view.now;
+        done(&there, say(|c| task(c, "w", zone)));
+        let rows = read(&utc);
+        let after = rows.view.now;
+        assert!(before <= now && now <= after, "{zone}: {now:?} between {before:?} and {after:?}");
+        let task = rows.view.tasks.id(id_of(Kind::TaskId, zone));
+        let made = task.unwrap_or_else(|| panic!("no task of {zone}")).created_at;
+        assert!(now <= made && made <= after, "{zone}: made at {made:?}, after {now:?}");
+        let all =
+            |store: &R::Store| pollster::block_on(dump(store)).unwrap_or_else(|e| panic!("{e}"));
+        same(&all(&utc), &all(&there)).unwrap_or_else(|what| panic!("{zone}: {what}"));
+        let wanted = rows.view.tasks.len() + 1;
+        let lines =
+            |store| journal_of::<R>(store, 0, wanted).unwrap_or_else(|what| panic!("{what}"));
+        assert_eq!(lines(&utc), lines(&there), "{zone}");
+        let last = lines(&utc).pop().unwrap_or_else(|| panic!("no line"));
+        assert_eq!(last.columns["at"], made.0.to_string(), "{zone}");
     }
 }

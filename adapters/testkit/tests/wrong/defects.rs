@@ -27,6 +27,14 @@ pub(crate) enum Defect {
     RepeatsTheLastLine,
     /// A line comes into sight after one with a greater number.
     ShowsALineLate,
+    /// The journal is read past a commit that is open.
+    PassesOpenCommits,
+    /// Locks outlive the future that took them; who took them does not notice.
+    KeepsItsLocks,
+    /// Each list of a read is of a moment of its own.
+    ReadsInManyMoments,
+    /// The clock of a session is its zone's.
+    SpeaksLocalTime,
     /// The identities are written after an await.
     WritesInTwoSteps,
     /// A transaction stays open when its future is dropped.
@@ -119,6 +127,12 @@ seen! {
     leaves_half_ona_fault: LeavesHalfOnAFault => faults::a_fault_at_any_step_leaves_all_or_nothing, "nothing was done";
     says_that_nothing_was_done: SaysThatNothingWasDone => faults::a_failure_without_a_request_is_truly_told, "and yet";
     does_it_again: DoesItAgain => faults::a_lost_reply_is_resolved_by_its_request, "refused by what it did itself";
+    passes_open_commits: PassesOpenCommits
+        => journal::a_reader_goes_as_far_as_the_oldest_commit_that_is_open, "went past a commit";
+    keeps_its_locks: KeepsItsLocks
+        => dropping::a_writer_dropped_with_its_locks_is_in_nobodys_way, "that was dropped is in the way";
+    reads_in_many_moments: ReadsInManyMoments => moments::one_read_shows_one_moment, "of more than one moment";
+    speaks_local_time: SpeaksLocalTime => time::every_zone_has_the_same_time, "Pacific/Kiritimati: Time";
     keeps_a_transaction_in_overtaking: KeepsATransaction
         => overtaking::a_command_overtaken_and_dropped_leaves_nothing, "a transaction is open";
 }

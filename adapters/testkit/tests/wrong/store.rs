@@ -14,7 +14,7 @@ use freehold_store::memory::{Memory, World};
 use freehold_store::run::Stored;
 use freehold_store::store::JournalRow;
 use freehold_store::{Clock, Outcome, Read, Refused, Rows, Store, StoreError, Submission};
-use freehold_testkit::{Can, Fault, Rig};
+use freehold_testkit::{Can, Fault, Held, Rig};
 
 use crate::defects::Defect;
 
@@ -42,6 +42,11 @@ struct State {
     open: bool,
     refused: BTreeMap<RequestId, Refused>,
     shown: bool,
+    /// Behind how many lines a commit is held open that has its numbers.
+    held: Option<usize>,
+    /// Which connection has the locks; only a defect takes them.
+    locked_by: Option<u64>,
+    connections: u64,
 }
 
 /// A connection to it.
@@ -50,6 +55,34 @@ pub(crate) struct Sample {
     /// What it remembers; only a defect looks at it.
     memory: Mutex<Option<World>>,
     opened_at: Time,
+    number: u64,
+    /// By its own clock, in a zone.
+    zone: Option<String>,
+}
+
+/// A commit that has its numbers: its lines go where they belong when it ends.
+pub(crate) struct HeldCommit {
+    disk: Arc<Disk>,
+    submission: Submission,
+    at: usize,
+}
+
+impl Held for HeldCommit {
+    fn commit(self) {
+        let mut state = self.disk.lock();
+        let memory = Memory::resume("sample", self.disk.clock.clone(), state.world.clone());
+        memory.submit_now(&self.submission).unwrap();
+        let mut world = memory.world();
+        let lines = world.journal.len() - state.world.journal.len();
+        world.journal[self.at..].rotate_right(lines);
+        state.world = world;
+        state.commits += 1;
+        state.held = None;
+    }
+
+    fn roll_back(self) {
+        self.disk.lock().held = None;
+    }
 }
 
 /// What came of asking for a step.
@@ -109,6 +142,11 @@ fn failed() -> StoreError {
 impl Sample {
     fn clock(&self) -> Clock {
         let now = self.disk.clock.now();
+        if let Some(zone) = &self.zone {
+            let ahead =
+                if self.disk.has(Defect::SpeaksLocalTime) && zone != "UTC" { 3600 } else { 0 };
+            return Clock::manual(Time(Clock::System.now().0 + ahead * 1_000_000));
+        }
         if self.disk.has(Defect::ReadsTheClockWhenOpened) {
             return Clock::manual(self.opened_at);
         }
@@ -252,7 +290,17 @@ impl Store for Sample {
         {
             return Ok(Outcome::Refused(refused.clone()));
         }
+        if disk.has(Defect::KeepsItsLocks) {
+            let mut state = disk.lock();
+            if state.locked_by.is_some_and(|by| by != self.number) {
+                return Err(StoreError::Busy { detail: "a row is locked".to_owned() });
+            }
+            state.locked_by = Some(self.number);
+        }
         let outcome = self.carry_out(&self.taken(submission)).await;
+        if disk.has(Defect::KeepsItsLocks) {
+            disk.lock().locked_by = None;
+        }
         if disk.has(Defect::KeepsATransaction) {
             self.close();
         }
@@ -284,6 +332,17 @@ impl Store for Sample {
                 values.extend(upper);
             }
         }
+        if disk.has(Defect::ReadsInManyMoments) {
+            let mut rows = Rows::default();
+            for read in &reads {
+                let world = disk.lock().world.clone();
+                rows.absorb(
+                    Memory::resume("sample", self.clock(), world).read_now(&[read.clone()])?,
+                );
+                an_await().await;
+            }
+            return Ok(rows);
+        }
         let world = disk.lock().world.clone();
         let mut rows = Memory::resume("sample", self.clock(), world).read_now(&reads)?;
         if disk.has(Defect::ReadsAHundredRows) && reads.iter().any(|r| r.table == TableId::Sessions)
@@ -304,6 +363,11 @@ impl Store for Sample {
             return memory.journal((after - 1).max(0), limit).await;
         }
         let mut lines = memory.journal(after, limit).await?;
+        if let Some(held) = disk.lock().held
+            && !disk.has(Defect::PassesOpenCommits)
+        {
+            lines.retain(|line| line.seq <= i64::try_from(held).unwrap());
+        }
         if disk.has(Defect::ShowsALineLate)
             && lines.len() > 1
             && !std::mem::replace(&mut disk.lock().shown, true)
@@ -325,8 +389,26 @@ pub(crate) struct SampleRig {
     opened: Cell<bool>,
 }
 
+impl SampleRig {
+    fn connect(&self, zone: Option<&str>) -> Sample {
+        let number = {
+            let mut state = self.disk.lock();
+            state.connections += 1;
+            state.connections
+        };
+        Sample {
+            disk: Arc::clone(&self.disk),
+            memory: Mutex::default(),
+            opened_at: self.disk.clock.now(),
+            number,
+            zone: zone.map(str::to_owned),
+        }
+    }
+}
+
 impl Rig for SampleRig {
     type Store = Sample;
+    type Held = HeldCommit;
 
     fn fresh() -> Self {
         let defect = DEFECT.get();
@@ -351,11 +433,23 @@ impl Rig for SampleRig {
                 state.world.view.commit();
             }
         }
-        Sample {
-            disk: Arc::clone(&self.disk),
-            memory: Mutex::default(),
-            opened_at: self.disk.clock.now(),
-        }
+        self.connect(None)
+    }
+
+    fn can_zone() -> Can {
+        Can::Yes
+    }
+
+    fn open_in_zone(&self, zone: &str) -> Sample {
+        self.connect(Some(zone))
+    }
+
+    fn hold(&self, _store: &Sample, submission: &Submission) -> Option<HeldCommit> {
+        let mut state = self.disk.lock();
+        let at = state.world.journal.len();
+        state.held = Some(at);
+        let (disk, submission) = (Arc::clone(&self.disk), submission.clone());
+        Some(HeldCommit { disk, submission, at })
     }
 
     fn can_reopen() -> Can {
