@@ -4,6 +4,8 @@ mod dirty;
 mod fixture;
 mod inspecting;
 mod making;
+mod rebuildable;
 mod removing;
 mod running;
+mod twins;
 mod wrong_path;
