@@ -18,6 +18,8 @@ mod ground;
 mod jobs;
 mod machine;
 mod place;
+mod restore;
+mod settings;
 mod show;
 mod tour;
 mod work;
@@ -64,6 +66,11 @@ enum What {
         /// At most so many ticks; without it, until nothing is due.
         #[arg(long, value_name = "N")]
         ticks: Option<u32>,
+        /// Ignored files that match this pattern, as in a .gitignore, are rebuilt and not kept;
+        /// may be given again. A repository adds its own: git config --add freehold.rebuildable
+        /// PATTERN.
+        #[arg(long, value_name = "PATTERN")]
+        rebuildable: Vec<String>,
     },
     /// Cross the rows, git's lists and the disk, and report what does not fit. Changes nothing.
     Doctor {
@@ -73,6 +80,10 @@ enum What {
     },
     /// List, explain, retry, cancel and forget cleanup jobs.
     Jobs(jobs::Args),
+    /// List, show and put back what is kept: salvage and trash.
+    Restore(restore::Args),
+    /// Show and change the settings of a store: retention of trash and salvage, and limits.
+    Settings(settings::Args),
     /// Let go of trash whose time is over and of salvage that has expired. Says what it would do,
     /// and does it with --yes.
     Gc {
@@ -95,10 +106,14 @@ pub fn run() -> ExitCode {
     let mut out = show::Show::new(cli.json);
     let done = match &cli.command {
         What::Tour { keep } => tour::run(*keep, &mut out),
-        What::Work { store, schema, ticks } => place::StorePlace::read(store, schema.as_deref())
-            .and_then(|place| work::run(&place, *ticks, &mut out)),
+        What::Work { store, schema, ticks, rebuildable } => {
+            place::StorePlace::read(store, schema.as_deref())
+                .and_then(|place| work::run(&place, *ticks, rebuildable, &mut out))
+        }
         What::Doctor { store } => doctor::run(store, &mut out),
         What::Jobs(args) => jobs::run(args, &mut out),
+        What::Restore(args) => restore::run(args, &mut out),
+        What::Settings(args) => settings::run(args, &mut out),
         What::Gc { store, yes } => gc::run(store, *yes, &mut out),
         What::Check(args) => check::run(args, &mut out),
     };

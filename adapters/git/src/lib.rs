@@ -18,10 +18,12 @@ mod make;
 mod manifest;
 mod process;
 mod purge;
+mod rebuildable;
 mod remove;
 mod root;
 pub mod salvage;
 mod tree;
+mod twins;
 mod unsaved;
 mod users;
 
@@ -35,13 +37,14 @@ use std::time::Duration;
 use freehold_kernel::{Authority, Kind, PathId, Reason, RootId, Warrant, WorktreeId};
 use freehold_store::names::{id_of, uuid_text};
 use freehold_store::workspaces::{
-    Inspection, Place, Plan, Pulse, Restored, RootPlace, StepDone, WorkspaceError, Workspaces,
+    InTrash, Inspection, Place, Plan, Pulse, Restored, RootPlace, StepDone, WorkspaceError,
+    Workspaces,
 };
 
 pub use inspect::{Holdings, holdings};
 pub use list::{Registration, list_registrations};
 pub use lock::PathLock;
-pub use root::{aside, leftovers, trashes};
+pub use root::{Trashed, aside, leftovers, trashed, trashes};
 
 use crate::error::{fail, io_fail};
 use crate::faults::{Faults, Under};
@@ -73,7 +76,17 @@ impl GitWorkspaces {
     /// With this git program, and this limit for each of its commands.
     #[must_use]
     pub fn with_program(mut self, program: PathBuf, limit: Duration) -> GitWorkspaces {
-        self.git = Git::with(program, limit);
+        let patterns: Vec<&str> = self.git.rebuildable().iter().map(String::as_str).collect();
+        self.git = Git::with(program, limit).declaring(&patterns);
+        self
+    }
+
+    /// With these patterns, as in a `.gitignore`, for ignored files that may be lost since a build
+    /// makes them again (W-33). A repository adds its own in its configuration:
+    /// `git config --add freehold.rebuildable target/`.
+    #[must_use]
+    pub fn with_rebuildable(mut self, patterns: &[&str]) -> GitWorkspaces {
+        self.git = self.git.declaring(patterns);
         self
     }
 
@@ -94,6 +107,28 @@ impl GitWorkspaces {
     /// Around every call of the port's users: its faults are this thread's until it returns.
     fn enter(&self) -> Under {
         Under::new(self.faults.clone())
+    }
+
+    /// What lies in trash, to be moved out of it: nothing of it is removed.
+    fn in_trash<'a>(
+        &self,
+        git: &'a Git,
+        lock: &'a PathLock,
+        place: &'a Place,
+        kept: &'a InTrash,
+    ) -> remove::Removal<'a> {
+        remove::Removal {
+            git,
+            lock,
+            place,
+            id: &kept.removal,
+            limit: 0,
+            may_delete_branch: false,
+            undoes: false,
+            may_discard: freehold_kernel::Unsaved::NONE,
+            keep_trash: true,
+            wait: self.lock_wait,
+        }
     }
 
     /// Git, handing the path lock on to everything that it starts (W-13).
@@ -171,6 +206,7 @@ impl Workspaces for GitWorkspaces {
             limit,
             may_delete_branch: warrant.may_delete_branch(),
             undoes: matches!(warrant.authority(), Authority::Attempt(_)),
+            keep_trash: warrant.keeps_trash(),
             may_discard: warrant.may_discard(),
             wait: self.lock_wait,
         };
@@ -191,6 +227,45 @@ impl Workspaces for GitWorkspaces {
     ) -> Result<Restored, WorkspaceError> {
         let _here = self.enter();
         salvage::restore(&self.holding(lock, place)?, place, salvage_ref)
+    }
+
+    fn restore_trash(
+        &self,
+        lock: &PathLock,
+        place: &Place,
+        kept: &InTrash,
+        pulse: Pulse<'_>,
+    ) -> Result<Restored, WorkspaceError> {
+        let _here = self.enter();
+        let git = self.holding(lock, place)?;
+        self.in_trash(&git, lock, place, kept).untrash(kept, pulse)
+    }
+
+    fn trash_again(
+        &self,
+        lock: &PathLock,
+        place: &Place,
+        kept: &InTrash,
+    ) -> Result<(), WorkspaceError> {
+        let _here = self.enter();
+        let git = self.holding(lock, place)?;
+        self.in_trash(&git, lock, place, kept).trash_again().map(drop)
+    }
+
+    fn check_unused(
+        &self,
+        lock: &PathLock,
+        place: &Place,
+        kept: &InTrash,
+    ) -> Result<(), WorkspaceError> {
+        let _here = self.enter();
+        let git = self.holding(lock, place)?;
+        self.in_trash(&git, lock, place, kept).refuse_in_use()
+    }
+
+    fn expire_salvage(&self, root: &RootPlace, salvage_ref: &str) -> Result<bool, WorkspaceError> {
+        let _here = self.enter();
+        salvage::expire(root, salvage_ref)
     }
 }
 

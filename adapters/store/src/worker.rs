@@ -48,6 +48,8 @@ pub struct Ticked {
     pub removals: u32,
     /// Things that recovery brought to an end: barriers, closings, turns, attempts, claims.
     pub recovered: u32,
+    /// Trash that was purged, its retention being over.
+    pub purged: u32,
     /// Reconcile jobs that were reserved.
     pub reconciled: u32,
     /// What could not be done now, one line each.
@@ -79,7 +81,9 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             pick.limit = 0;
             let _given_back = self.drive.wait(self.store.pick(&pick));
         }
-        worked.map(|()| ticked)
+        worked?;
+        self.sweep(&mut ticked)?;
+        Ok(ticked)
     }
 
     /// Tries what is due, a few parts at a time, until nothing is left that was not tried.
@@ -118,7 +122,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     ) -> Result<(), HostError> {
         while !stop() {
             match self.tick() {
-                Ok(ticked) if ticked.claimed == 0 && ticked.recovered == 0 => pause(),
+                Ok(ticked) if ticked.claimed + ticked.recovered + ticked.purged == 0 => pause(),
                 Ok(_) => {}
                 Err(HostError::Store(error)) if error.may_pass_later() => pause(),
                 Err(error) => return Err(error),
@@ -524,7 +528,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         Ok(u64::try_from(self.settings()?.salvage_limit).unwrap_or(0))
     }
 
-    fn settings(&self) -> Result<freehold_kernel::Settings, HostError> {
+    pub(crate) fn settings(&self) -> Result<freehold_kernel::Settings, HostError> {
         let rows = self.read(&[Read::all(TableId::Settings)])?;
         Ok(rows.view.settings.id(1).copied().unwrap_or(freehold_kernel::Settings::DEFAULT))
     }
