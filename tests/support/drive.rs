@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use freehold_git::{GitWorkspaces, PathLock};
 use freehold_kernel::*;
@@ -232,7 +233,7 @@ impl Told {
 }
 
 impl Runtimes for Told {
-    fn stop(&self, handle: &RuntimeHandle, _pulse: &mut dyn FnMut()) -> Liveness {
+    fn stop(&self, handle: &RuntimeHandle, _: Duration, _: &mut dyn FnMut()) -> Liveness {
         self.stopped.lock().unwrap().push(handle.id.clone());
         *self.answer.lock().unwrap()
     }

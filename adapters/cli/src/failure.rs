@@ -78,6 +78,7 @@ impl Failure {
                 | HostError::UnsavedWork { .. }
                 | HostError::Undone { .. } => 1,
                 HostError::Name(_) | HostError::NotThere { .. } => 2,
+                HostError::Start(_) => 3,
                 HostError::Workspace(error) => match error.reason.class() {
                     ReasonClass::Transient | ReasonClass::Nothing => 3,
                     ReasonClass::Final | ReasonClass::Kept => 4,
@@ -118,6 +119,7 @@ impl Failure {
                 HostError::Undone { guard } => guard.code(),
                 HostError::Name(_) => "bad_id",
                 HostError::NotThere { .. } => "not_there",
+                HostError::Start(_) => "not_started",
                 HostError::Workspace(error) => error.reason.code(),
                 HostError::Store(_) => "store",
             },

@@ -28,7 +28,7 @@ pub use host::{Drive, Host, HostError, OnThisThread, Who};
 pub use lifecycle::{Operation, RepositoryReport, Stands};
 pub use maker::{Made, Wanted};
 pub use names::{NameError, Names};
-pub use runtimes::{NoRuntimes, RuntimeHandle, Runtimes};
+pub use runtimes::{Held, NoRuntimes, RuntimeHandle, Runtimes, StartFailed};
 pub use store::{Clock, Read, Rows, Store};
 pub use submission::{Accepted, Composer, Outcome, Refused, Submission};
 pub use worker::Ticked;
