@@ -238,8 +238,11 @@ impl Runtimes for Told {
         *self.answer.lock().unwrap()
     }
 
-    fn liveness(&self, _handle: &RuntimeHandle) -> Liveness {
-        *self.answer.lock().unwrap()
+    /// What was not stopped is not dead, whatever a stop would make of it.
+    fn liveness(&self, handle: &RuntimeHandle) -> Liveness {
+        let answer = *self.answer.lock().unwrap();
+        let stopped = self.stopped.lock().unwrap().contains(&handle.id);
+        if answer == Liveness::Dead && !stopped { Liveness::Alive } else { answer }
     }
 }
 

@@ -2,6 +2,7 @@
 //! `freehold-runtime` for programs on its machine; the kernel only ever learns one of three
 //! answers.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use freehold_kernel::{Liveness, Row as _, Runtime};
@@ -20,8 +21,8 @@ pub struct RuntimeHandle {
 }
 
 impl RuntimeHandle {
-    /// The handle of a row that was read.
-    pub(crate) fn of(id: String, row: Option<Runtime>, rows: &Rows) -> RuntimeHandle {
+    /// The handle of a row that was read; its texts are among what was read with it.
+    pub fn of(id: String, row: Option<Runtime>, rows: &Rows) -> RuntimeHandle {
         let texts = row.and_then(|row| rows.contents.get(&row.row_key()));
         let texts = texts.into_iter().flatten();
         RuntimeHandle {
@@ -63,6 +64,34 @@ pub trait Runtimes {
 
     /// Called by every tick, for what should not wait: asking ended processes how they ended.
     fn tend(&self) {}
+}
+
+/// A host keeps one to begin processes with, and hands the same to [`crate::Host::start`].
+impl<R: Runtimes + ?Sized> Runtimes for Arc<R> {
+    fn stop(&self, handle: &RuntimeHandle, bound: Duration, pulse: &mut dyn FnMut()) -> Liveness {
+        (**self).stop(handle, bound, pulse)
+    }
+
+    fn stop_all(
+        &self,
+        handles: &[RuntimeHandle],
+        bound: Duration,
+        pulse: &mut dyn FnMut(),
+    ) -> Vec<Liveness> {
+        (**self).stop_all(handles, bound, pulse)
+    }
+
+    fn serves(&self, handle: &RuntimeHandle) -> bool {
+        (**self).serves(handle)
+    }
+
+    fn liveness(&self, handle: &RuntimeHandle) -> Liveness {
+        (**self).liveness(handle)
+    }
+
+    fn tend(&self) {
+        (**self).tend();
+    }
 }
 
 /// A process that was made for a runtime and waits, so that it can be recorded before it begins
