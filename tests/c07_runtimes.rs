@@ -17,6 +17,7 @@ use freehold_runtime::{LocalRuntimes, Program, Running, Sink, Waiting};
 use freehold_store::{
     Clock, Held, Host, HostError, OnThisThread, Operation, Runtimes, StartFailed,
 };
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use support::*;
 
 /// An agent that hears no request to end: it stands in the worktree, with a child, a grandchild
@@ -86,6 +87,17 @@ impl Agent {
     }
 }
 
+/// A test that fails leaves nobody behind in the agent's group.
+impl Drop for Agent {
+    fn drop(&mut self) {
+        if std::thread::panicking()
+            && let Some(pid) = i32::try_from(self.running.pid).ok().and_then(Pid::from_raw)
+        {
+            let _gone = kill_process_group(pid, Signal::KILL);
+        }
+    }
+}
+
 /// Whether it runs: there, and not waiting to be asked how it ended.
 fn lives(pid: u32) -> bool {
     let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
@@ -107,8 +119,8 @@ fn until(what: &str, so: impl Fn() -> bool) {
 }
 
 fn kill(pid: u32) {
-    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
 }
 
 fn status(host: &TestHost, runtime: &str) -> RuntimeStatus {
@@ -329,6 +341,9 @@ fn s14_a_runtime_begins_once_and_not_after_it_was_asked_to_stop() {
     let first = runtimes.prepare(script(folder, DEAF)).unwrap();
     let second = runtimes.prepare(script(folder, "echo > second")).unwrap();
     let (pid, other) = (first.pid(), second.pid());
+    // That it has no process yet is no death, while its instance lives.
+    host.tick().unwrap();
+    assert_eq!(status(&host, &runtime), RuntimeStatus::Starting);
     let mut agent = Agent::new(host.start_runtime(&runtime, first).unwrap());
     let pids = agent.pids(2);
     // The effect was delivered twice: the first process stays the recorded one.
@@ -579,7 +594,8 @@ fn c17_the_program_stops_the_runtimes_of_this_machine() {
     let ground = Ground::new();
     let (host, runtimes) = local_here(&ground);
     let (_, made) = settled(&ground, &host);
-    let mut agent = Agent::begin(&host, &runtimes, "one", &made.place.path, DEAF);
+    let keen = DEAF.strip_prefix("trap '' TERM;").unwrap();
+    let mut agent = Agent::begin(&host, &runtimes, "one", &made.place.path, keen);
     let pids = agent.pids(2);
     // An instance that runs nothing archives, and its worker leaves the runtime alone.
     let plain = ground.host_here();

@@ -51,7 +51,7 @@ fn recorded() -> Texts {
     let runtimes = LocalRuntimes::new();
     let agent = ground.run(&runtimes, "exit 0");
     until("it ended", || agent.running.ended().is_some());
-    agent.texts
+    agent.texts.clone()
 }
 
 fn naming(texts: &Texts, pid: u32, ticks: u64) -> RuntimeHandle {

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use freehold_kernel::*;
 use freehold_runtime::{LocalRuntimes, Program, Running, Sink};
 use freehold_store::{Held, RuntimeHandle};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// Longer than anything takes; only a failure waits for it.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -89,6 +90,16 @@ impl Agent {
     }
 }
 
+/// A test that fails leaves nobody behind in the agent's group.
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let pid = i32::try_from(self.running.pid).ok().and_then(Pid::from_raw);
+        if let (true, Some(pid)) = (std::thread::panicking(), pid) {
+            let _gone = kill_process_group(pid, Signal::KILL);
+        }
+    }
+}
+
 /// A local runtime's handle with these texts.
 pub fn handle(status: RuntimeStatus, texts: &Texts) -> RuntimeHandle {
     let row = Runtime {
@@ -157,13 +168,13 @@ pub fn until(what: &str, so: impl Fn() -> bool) {
 
 /// Ends a process of the test's own.
 pub fn end(pid: u32) {
-    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    let _gone = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    let _gone = kill_process(pid, Signal::KILL);
 }
 
-pub fn signal(pid: u32, signal: rustix::process::Signal) {
-    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    rustix::process::kill_process(pid, signal).unwrap();
+pub fn signal(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
 }
 
 /// This test binary again, for this one test: another process of the scenario.
