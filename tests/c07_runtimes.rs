@@ -459,13 +459,14 @@ struct Says {
 impl Says {
     fn say(&self, at: &str) {
         if self.at == at {
-            wait_to_be_killed(at, self.inner.pid());
+            wait_to_be_killed(at, &[self.inner.pid()]);
         }
     }
 }
 
-fn wait_to_be_killed(at: &str, pid: u32) {
-    println!("\nat {at} {pid}");
+fn wait_to_be_killed(at: &str, pids: &[u32]) {
+    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+    println!("\nat {at} {}", pids.join(" "));
     std::io::stdin().lines().for_each(drop);
     panic!("nobody killed this process");
 }
@@ -490,7 +491,7 @@ const FOLDER: &str = "FREEHOLD_C07_WORKTREE";
 
 /// Not a test of its own: the instance that is killed.
 #[test]
-fn s14_the_instance() {
+fn f48_the_instance() {
     let Ok(store) = std::env::var(STORE) else { return };
     let (at, folder) = (std::env::var(AT).unwrap(), std::env::var(FOLDER).unwrap());
     let clock = Clock::manual(Time(1_700_000_000_000_000));
@@ -501,21 +502,18 @@ fn s14_the_instance() {
     let host = Host::start(store, git, OnThisThread, handed, "test-machine").unwrap();
     let runtime = admit(&host, "one");
     let waiting = runtimes.prepare(script(Path::new(&folder), DEAF)).unwrap();
-    let pid = waiting.pid();
     let mut agent = Agent::new(host.start_runtime(&runtime, Says { inner: waiting, at }).unwrap());
-    let pids = agent.pids(2);
-    println!("\nchildren {} {}", pids[1], pids[2]);
-    wait_to_be_killed("begun", pid);
+    wait_to_be_killed("begun", &agent.pids(2));
 }
 
 #[test]
-fn s14_an_instance_that_is_killed_while_it_starts_a_runtime_leaves_no_process_untracked() {
+fn f48_an_instance_that_is_killed_while_it_starts_a_runtime_leaves_no_process_untracked() {
     for at in ["made", "recorded", "begun"] {
         let ground = Ground::new();
         let (host, runtimes) = local(&ground);
         let (_, made) = settled(&ground, &host);
         let mut instance = Spawn::new(std::env::current_exe().unwrap())
-            .args(["--exact", "s14_the_instance", "--nocapture"])
+            .args(["--exact", "f48_the_instance", "--nocapture"])
             .env(STORE, ground.store.text())
             .env(AT, at)
             .env(FOLDER, &made.place.path)
@@ -524,22 +522,9 @@ fn s14_an_instance_that_is_killed_while_it_starts_a_runtime_leaves_no_process_un
             .spawn()
             .unwrap();
         let lines = BufReader::new(instance.stdout.take().unwrap()).lines();
-        let mut pids = Vec::new();
-        for line in lines.map_while(Result::ok) {
-            let mut words = line.split(' ');
-            let first = words.next();
-            if first == Some("children") || (first, words.next()) == (Some("at"), Some(at)) {
-                let words = if first == Some("children") {
-                    line.split(' ').skip(1)
-                } else {
-                    line.split(' ').skip(2)
-                };
-                pids.extend(words.map(|w| w.parse::<u32>().unwrap()));
-            }
-            if line.starts_with("at ") {
-                break;
-            }
-        }
+        let told = format!("at {at} ");
+        let said = lines.map_while(Result::ok).find(|line| line.starts_with(&told)).unwrap();
+        let pids: Vec<u32> = said.split(' ').skip(2).map(|w| w.parse().unwrap()).collect();
         assert_eq!(pids.len(), if at == "begun" { 3 } else { 1 }, "{at}: {pids:?}");
         assert_eq!(living(&pids), pids, "{at}");
         instance.kill().unwrap();
@@ -565,6 +550,9 @@ fn s14_an_instance_that_is_killed_while_it_starts_a_runtime_leaves_no_process_un
         };
         assert_eq!(turns(&host)[0].0, phase, "{at}");
         assert_eq!(status(&host, "runtime-one"), stands, "{at}");
+        // No session says for ever that it runs, and none runs twice.
+        let next = submit(&host, "s", "next").unwrap();
+        assert_eq!(next, if at == "begun" { Reply::Queued } else { Reply::Done }, "{at}");
         host.archive_task(&ann(), "t", &Operation::new("o")).unwrap();
         assert_eq!(living(&pids), [0u32; 0], "{at}");
         host.tick().unwrap();

@@ -28,17 +28,24 @@ pub(crate) struct Target<'a> {
     pub(crate) child: Option<MutexGuard<'a, std::process::Child>>,
     known: BTreeSet<Id>,
     living: Vec<Id>,
+    /// It was asked to end.
+    asked: bool,
+    /// The last look did not see everybody.
+    blind: bool,
     answer: Option<Liveness>,
 }
 
 impl<'a> Target<'a> {
     pub(crate) fn new(birth: Birth, child: Option<MutexGuard<'a, std::process::Child>>) -> Self {
-        Target { birth, child, known: BTreeSet::new(), living: Vec::new(), answer: None }
+        let (known, living) = (BTreeSet::new(), Vec::new());
+        Target { birth, child, known, living, asked: false, blind: false, answer: None }
     }
 
-    /// Looks; some once it is over or cannot be told.
+    /// Looks at who is left; none if nobody is, or nobody can be told.
     fn look(&mut self, table: &Table) -> Option<Members> {
-        match look(table, &self.birth, &mut self.known) {
+        let seen = look(table, &self.birth, &mut self.known);
+        self.blind = seen.is_err();
+        match seen {
             Ok((Liveness::Alive, members)) => {
                 self.living = members.living.iter().map(|m| m.id).collect();
                 Some(members)
@@ -48,10 +55,8 @@ impl<'a> Target<'a> {
                 self.answer = Some(answer);
                 None
             }
-            Err(_unreadable) => {
-                self.answer = Some(Liveness::Unknown);
-                None
-            }
+            // It is looked again until the bound is over.
+            Err(_unreadable) => None,
         }
     }
 }
@@ -93,16 +98,8 @@ pub(crate) fn stop(
 ) -> Vec<Liveness> {
     let began = Instant::now();
     let mut pulsed = began;
-    let mut rounds: u32 = 0;
-    for target in &mut targets {
-        if let Some(members) = target.look(table) {
-            for member in &members.living {
-                // Who is halted by a signal could not hear the request.
-                send(table, member.id, &[Signal::TERM, Signal::CONT]);
-            }
-        }
-    }
-    while began.elapsed() < bound && targets.iter().any(|t| t.answer.is_none()) {
+    let mut kills: u32 = 0;
+    loop {
         if pulsed.elapsed() >= PULSE {
             pulsed = Instant::now();
             pulse();
@@ -110,22 +107,30 @@ pub(crate) fn stop(
         let patient = began.elapsed() < grace;
         for target in targets.iter_mut().filter(|t| t.answer.is_none()) {
             let Some(members) = target.look(table) else { continue };
-            if !patient {
+            if !target.asked {
+                target.asked = true;
+                for member in &members.living {
+                    // Who is halted by a signal could not hear the request.
+                    send(table, member.id, &[Signal::TERM, Signal::CONT]);
+                }
+            } else if !patient {
                 kill(table, &target.birth, &members);
             }
         }
-        rounds = if patient { 0 } else { rounds.saturating_add(1) };
-        if targets.iter().any(|t| t.answer.is_none()) {
-            // After a kill there may be more of them: the first rounds follow each other at once.
-            let left = if patient { grace } else { bound }.saturating_sub(began.elapsed());
-            let pause = if (1..20).contains(&rounds) { PAUSE / 10 } else { PAUSE };
-            wait(table, &targets, pause.min(left));
+        if targets.iter().all(|t| t.answer.is_some()) || began.elapsed() >= bound {
+            break;
         }
+        // After a kill there may be more of them: the first rounds follow each other at once.
+        kills = if patient { 0 } else { kills.saturating_add(1) };
+        let left = if patient { grace } else { bound }.saturating_sub(began.elapsed());
+        let pause = if (1..20).contains(&kills) { PAUSE / 10 } else { PAUSE };
+        wait(table, &targets, pause.min(left));
     }
     targets
         .into_iter()
         .map(|mut target| {
-            let answer = target.answer.unwrap_or(Liveness::Alive);
+            let open = if target.blind { Liveness::Unknown } else { Liveness::Alive };
+            let answer = target.answer.unwrap_or(open);
             if let Some(child) = target.child.as_mut() {
                 // Asked for how it ended, so that nothing is left of it in the table.
                 let _running = child.try_wait();

@@ -182,7 +182,9 @@ impl Stat {
         let rest = std::str::from_utf8(text.get(end + 1..)?).ok()?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
         let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
-        let small = |at: usize| u32::try_from(number(at)?).ok();
+        // One that is leaving the table at this moment has no group and no session any more.
+        let leaving = fields.get(2).is_some_and(|group| *group == "-1");
+        let small = |at: usize| if leaving { Some(0) } else { u32::try_from(number(at)?).ok() };
         // A process whose first thread has ended looks like a dead one, and lives as long as it
         // has another thread.
         let ended = matches!(*fields.first()?, "Z" | "X" | "x");
@@ -190,7 +192,7 @@ impl Stat {
             id: Id { pid, ticks: number(19)? },
             group: small(2)?,
             session: small(3)?,
-            over: ended && number(17)? <= 1,
+            over: leaving || (ended && number(17)? <= 1),
             of_kernel: number(6)? & KERNEL_THREAD != 0,
         })
     }
@@ -234,6 +236,12 @@ mod tests {
             let stat = Stat::parse(7, &line("x", state, threads)).unwrap();
             assert_eq!(stat.over, over, "{state} {threads}");
         }
+    }
+
+    #[test]
+    fn a_process_that_is_leaving_the_table_is_over() {
+        let line = b"7 (x) X 0 -1 -1 0 -1 4228356 0 0 0 0 0 0 0 0 20 0 0 0 99 0 0";
+        assert!(Stat::parse(7, line).unwrap().over);
     }
 
     /// A table by hand: number, session, start, environment.
