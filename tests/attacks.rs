@@ -408,7 +408,12 @@ fn a_trash_is_purged_from_where_it_was_cut_off() {
 struct While<F>(F);
 
 impl<F: Fn() + Send + Sync> freehold_store::Runtimes for While<F> {
-    fn stop(&self, _: &freehold_store::RuntimeHandle, _: &mut dyn FnMut()) -> Liveness {
+    fn stop(
+        &self,
+        _: &freehold_store::RuntimeHandle,
+        _: std::time::Duration,
+        _: &mut dyn FnMut(),
+    ) -> Liveness {
         (self.0)();
         Liveness::Dead
     }

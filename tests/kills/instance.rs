@@ -103,7 +103,9 @@ impl Instance<'_> {
                 HostError::Refused(_) | HostError::UnsavedWork { .. } | HostError::Undone { .. },
             ) => ("refused".to_owned(), true),
             Err(HostError::NotThere { .. }) => ("not there".to_owned(), true),
-            Err(HostError::Workspace(_)) => ("failed on the disk".to_owned(), true),
+            Err(HostError::Workspace(_) | HostError::Start(_)) => {
+                ("failed on the disk".to_owned(), true)
+            }
             Err(HostError::Store(StoreError::Unknown { .. })) => ("lost reply".to_owned(), false),
             Err(HostError::Store(error)) if error.may_pass_later() => {
                 ("no store".to_owned(), false)

@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use freehold_git::{GitWorkspaces, PathLock};
 use freehold_kernel::*;
@@ -268,13 +269,16 @@ impl Told {
 }
 
 impl Runtimes for Told {
-    fn stop(&self, handle: &RuntimeHandle, _pulse: &mut dyn FnMut()) -> Liveness {
+    fn stop(&self, handle: &RuntimeHandle, _: Duration, _: &mut dyn FnMut()) -> Liveness {
         self.stopped.lock().unwrap().push(handle.id.clone());
         *self.answer.lock().unwrap()
     }
 
-    fn liveness(&self, _handle: &RuntimeHandle) -> Liveness {
-        *self.answer.lock().unwrap()
+    /// What was not stopped is not dead, whatever a stop would make of it.
+    fn liveness(&self, handle: &RuntimeHandle) -> Liveness {
+        let answer = *self.answer.lock().unwrap();
+        let stopped = self.stopped.lock().unwrap().contains(&handle.id);
+        if answer == Liveness::Dead && !stopped { Liveness::Alive } else { answer }
     }
 }
 

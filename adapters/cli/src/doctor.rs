@@ -3,6 +3,7 @@
 
 mod disk;
 mod rows;
+mod runtimes;
 
 use std::path::Path;
 
@@ -37,6 +38,7 @@ struct Report {
     worktrees: usize,
     registrations: usize,
     folders: usize,
+    runtimes: usize,
 }
 
 impl Report {
@@ -65,6 +67,8 @@ const TABLES: &[TableId] = &[
     TableId::JobRoots,
     TableId::Resources,
     TableId::ManagedRoots,
+    TableId::Runtimes,
+    TableId::Instances,
 ];
 
 pub(crate) fn run(store: &Path, out: &mut Show) -> Result<(), Failure> {
@@ -80,11 +84,17 @@ pub(crate) fn run(store: &Path, out: &mut Show) -> Result<(), Failure> {
     let mut report = Report::default();
     rows::unreadable(&rows, store, &mut report);
     rows::unfinished(&rows, store, &mut report)?;
+    let runtimes_elsewhere = runtimes::judge(&rows, store, &mut report)?;
     disk::cross(&rows, &roots, store, &mut report)?;
-    tell(&report, elsewhere, out)
+    tell(&report, elsewhere, runtimes_elsewhere, out)
 }
 
-fn tell(report: &Report, elsewhere: usize, out: &mut Show) -> Result<(), Failure> {
+fn tell(
+    report: &Report,
+    elsewhere: usize,
+    runtimes_elsewhere: usize,
+    out: &mut Show,
+) -> Result<(), Failure> {
     for f in &report.findings {
         out.say(&format!("{}: {}: {}", f.kind, f.about, f.says));
         for line in &f.holds {
@@ -93,12 +103,15 @@ fn tell(report: &Report, elsewhere: usize, out: &mut Show) -> Result<(), Failure
         out.say(&format!("    next: {}", f.next));
     }
     let words = format!(
-        "{} findings; looked at {} worktrees, {} registrations, {} folders; {} roots of other machines",
+        "{} findings; looked at {} worktrees, {} registrations, {} folders, {} runtimes; \
+         {} roots and {} runtimes of others",
         report.findings.len(),
         report.worktrees,
         report.registrations,
         report.folders,
-        elsewhere
+        report.runtimes,
+        elsewhere,
+        runtimes_elsewhere
     );
     let findings: Vec<_> = report
         .findings
@@ -116,7 +129,9 @@ fn tell(report: &Report, elsewhere: usize, out: &mut Show) -> Result<(), Failure
             "worktrees": report.worktrees,
             "registrations": report.registrations,
             "folders": report.folders,
+            "runtimes": report.runtimes,
             "roots_elsewhere": elsewhere,
+            "runtimes_elsewhere": runtimes_elsewhere,
         }),
         &words,
     );

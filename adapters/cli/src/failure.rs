@@ -79,6 +79,7 @@ impl Failure {
                 | HostError::Live { .. }
                 | HostError::Undone { .. } => 1,
                 HostError::Name(_) | HostError::NotThere { .. } => 2,
+                HostError::Start(_) => 3,
                 HostError::Workspace(error) => match error.reason.class() {
                     ReasonClass::Transient | ReasonClass::Nothing => 3,
                     ReasonClass::Final | ReasonClass::Kept => 4,
@@ -120,6 +121,7 @@ impl Failure {
                 HostError::Live { .. } => "live",
                 HostError::Name(_) => "bad_id",
                 HostError::NotThere { .. } => "not_there",
+                HostError::Start(_) => "not_started",
                 HostError::Workspace(error) => error.reason.code(),
                 HostError::Store(_) => "store",
             },

@@ -307,6 +307,6 @@ fn after(error: &HostError, one: &Kept, store: &Path) -> String {
                 Some(_) | None => show(),
             }
         }
-        HostError::Store(_) | HostError::Name(_) => list(),
+        HostError::Store(_) | HostError::Name(_) | HostError::Start(_) => list(),
     }
 }

@@ -2,7 +2,8 @@
 
 use freehold_git::GitWorkspaces;
 use freehold_postgres::PostgresStore;
-use freehold_store::{Drive, Host, NoRuntimes, OnThisThread, Store};
+use freehold_runtime::LocalRuntimes;
+use freehold_store::{Drive, Host, OnThisThread, Store};
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -50,7 +51,9 @@ fn work<S: Store, D: Drive>(
     ticks: Option<u32>,
     out: &mut Show,
 ) -> Result<(), Failure> {
-    let host = Host::start(store, git, drive, Box::new(NoRuntimes), &machine_name())?;
+    // Processes of this machine are stopped; containers and the like are left to the host that
+    // can (C-17).
+    let host = Host::start(store, git, drive, Box::new(LocalRuntimes::new()), &machine_name())?;
     let mut total = freehold_store::Ticked::default();
     let mut done = 0;
     for _ in 0..ticks.unwrap_or(TICKS_MAX) {

@@ -10,13 +10,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use freehold_kernel::{
-    Command, Guard, InstanceId, Kind, Permissions, Row, RuntimeStatus, SessionEffect,
-    SystemCommand, TableId, TurnCommand,
+    Command, Guard, InstanceId, Kind, Liveness, Permissions, Reply, RuntimeId, RuntimeStatus,
+    SessionEffect, Settings, Span, SystemCommand, TableId, TurnCommand,
 };
 
 use crate::error::StoreError;
 use crate::names::{NameError, uuid_text};
-use crate::runtimes::{RuntimeHandle, Runtimes};
+use crate::runtimes::{Held, RuntimeHandle, Runtimes, StartFailed};
 use crate::store::{Read, Rows, Store};
 use crate::submission::{Accepted, Composer, Outcome, Refused};
 use crate::workspaces::{WorkspaceError, Workspaces};
@@ -82,6 +82,9 @@ pub enum HostError {
     /// The physical side refused or failed.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
+    /// A runtime was recorded and could not begin; it is recorded as stopped.
+    #[error(transparent)]
+    Start(#[from] StartFailed),
     /// A string cannot be an id.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -126,6 +129,7 @@ impl HostError {
             HostError::Undone { guard } => Some(*guard),
             HostError::Store(_)
             | HostError::Workspace(_)
+            | HostError::Start(_)
             | HostError::Name(_)
             | HostError::Live { .. }
             | HostError::NotThere { .. } => None,
@@ -329,55 +333,113 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         heard.map(|_| ())
     }
 
-    /// Carries out the stops among the effects: each runtime is stopped within a bound, and what
-    /// is proven dead is reported. What is not keeps its handle (C-6).
+    /// Carries out the stops among the effects, all within one bound (T-5), and reports what is
+    /// proven dead. What is not keeps its handle (C-6); what this process does not serve is left
+    /// to those that do (C-17).
     ///
     /// `pulse` is called in between, so that a barrier's lease is kept while stops take their
-    /// time (T-5, B-7).
+    /// time (B-7).
     pub(crate) fn stop_runtimes(
         &self,
         accepted: &Accepted,
+        bound: Span,
         pulse: &mut dyn FnMut(),
     ) -> Result<(), HostError> {
+        let mut handles = Vec::new();
         for effect in &accepted.effects {
             match *effect {
                 SessionEffect::StopRuntime { runtime } => {
                     let id = accepted.names.text(Kind::RuntimeId, runtime.0)?;
-                    let handle = self.runtime_handle(&id)?;
-                    pulse();
-                    match self.runtimes.stop(&handle, pulse) {
-                        freehold_kernel::Liveness::Dead => self.report_stopped(&id)?,
-                        freehold_kernel::Liveness::Alive | freehold_kernel::Liveness::Unknown => {}
-                    }
+                    handles.push(self.runtime_handle(&id)?);
                 }
                 SessionEffect::StartTurn { .. } | SessionEffect::ReturnInput { .. } => {}
+            }
+        }
+        handles.retain(|handle| self.runtimes.serves(handle));
+        if handles.is_empty() {
+            return Ok(());
+        }
+        pulse();
+        let bound = Duration::from_micros(u64::try_from(bound.0).unwrap_or(0));
+        let answers = self.runtimes.stop_all(&handles, bound, pulse);
+        for (handle, answer) in handles.iter().zip(answers) {
+            match answer {
+                Liveness::Dead => {
+                    self.report_stopped(&handle.id)?;
+                }
+                Liveness::Alive | Liveness::Unknown => {}
             }
         }
         Ok(())
     }
 
-    fn report_stopped(&self, runtime: &str) -> Result<(), HostError> {
+    /// Begins a runtime whose row is `starting` with a process that waits: records it, and lets
+    /// it go once that is durable (S-14). A runtime that was asked to stop meanwhile, or that
+    /// runs already, is not begun, and the process ends.
+    ///
+    /// # Errors
+    /// Nothing runs: the store's refusal or failure, [`HostError::NotThere`] if the row does not
+    /// wait to be started, [`HostError::Start`] if the process ended while it waited.
+    pub fn start_runtime<P: Held>(
+        &self,
+        runtime: &str,
+        process: P,
+    ) -> Result<P::Running, HostError> {
+        let texts = process.texts();
+        let request = uuid_text(fresh());
+        let record = || {
+            self.ask(&Who::system(), Some(&request), |c| {
+                let id: RuntimeId = c.text(runtime)?;
+                for (column, text) in &texts {
+                    c.content(TableId::Runtimes, id.0, column, text);
+                }
+                let status = RuntimeStatus::Running;
+                Ok(Command::Turn(TurnCommand::ReportRuntime { runtime: id, status }))
+            })
+        };
+        let recorded = match record() {
+            // What became of it is known by its request id (D-19).
+            Err(HostError::Store(StoreError::Unknown { .. })) => record(),
+            other => other,
+        }?;
+        if recorded.reply != Reply::Done {
+            return Err(HostError::NotThere {
+                what: "runtime that waits to be started",
+                id: runtime.to_owned(),
+                help: "it was asked to stop or runs already; nothing was begun",
+            });
+        }
+        process.begin().map_err(|failed| {
+            // What cannot be reported now is found dead by recovery.
+            let _ = self.report_stopped(runtime);
+            HostError::Start(failed)
+        })
+    }
+
+    pub(crate) fn report_stopped(&self, runtime: &str) -> Result<Accepted, HostError> {
         self.ask(&Who::system(), None, |c| {
             let runtime = c.text(runtime)?;
             Ok(Command::Turn(TurnCommand::ReportRuntime {
                 runtime,
                 status: RuntimeStatus::Stopped,
             }))
-        })?;
-        Ok(())
+        })
     }
 
-    pub(crate) fn runtime_handle(&self, runtime: &str) -> Result<RuntimeHandle, HostError> {
+    /// The handle of a runtime by its id, as the port takes it.
+    ///
+    /// # Errors
+    /// The store's failure.
+    pub fn runtime_handle(&self, runtime: &str) -> Result<RuntimeHandle, HostError> {
         let rows = self.read(&[Read::by(TableId::Runtimes, "id", &[runtime])])?;
-        let texts = rows
-            .view
-            .runtimes
-            .iter()
-            .next()
-            .and_then(|row| rows.contents.get(&row.row_key()))
-            .map(|c| c.iter().filter_map(|(k, v)| Some((*k, v.clone()?))).collect())
-            .unwrap_or_default();
-        Ok(RuntimeHandle { id: runtime.to_owned(), texts })
+        let row = rows.view.runtimes.iter().next().copied();
+        Ok(RuntimeHandle::of(runtime.to_owned(), row, &rows))
+    }
+
+    /// The settings of the store (D-25).
+    pub(crate) fn settings(&self) -> Result<Settings, HostError> {
+        let rows = self.read(&[Read::all(TableId::Settings)])?;
+        Ok(rows.view.settings.id(1).copied().unwrap_or(Settings::DEFAULT))
     }
 }
 

@@ -32,7 +32,7 @@ pub use maker::{Made, Wanted};
 pub use names::{NameError, Names};
 pub use pick::Pick;
 pub use restore::{Kept, KeptAs, PutBack, Target};
-pub use runtimes::{NoRuntimes, RuntimeHandle, Runtimes};
+pub use runtimes::{Held, NoRuntimes, RuntimeHandle, Runtimes, StartFailed};
 pub use store::{Clock, Read, Rows, Store};
 pub use submission::{Accepted, Composer, Outcome, Refused, Submission};
 pub use worker::Ticked;

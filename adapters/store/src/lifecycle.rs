@@ -7,12 +7,14 @@ use std::collections::BTreeSet;
 use freehold_kernel::{
     BranchPolicy, ClosingKind, Command, ContentHash, EnvironmentId, Guard, Id as _, JobId, Kind,
     Materialised, OperationCommand, OperationId, Reply, SalvageState, Scope, SessionCommand,
-    SessionId, SystemCommand, TableId, TaskId, Token, TrashState, Trigger, Unsaved, UnsavedPolicy,
+    SessionId, Span, SystemCommand, TableId, TaskId, Token, TrashState, Trigger, Unsaved,
+    UnsavedPolicy,
 };
 
 use crate::host::{Drive, Host, HostError, Who, fresh};
 use crate::names::{id_of, uuid_text};
 use crate::store::{Read, Store};
+use crate::submission::Accepted;
 use crate::workspaces::Workspaces;
 
 /// What a lifecycle operation is to do.
@@ -347,7 +349,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         if begun.reply == Reply::Unchanged {
             return Ok(());
         }
-        let closed = self.stop_runtimes(&begun, &mut || {}).and_then(|()| {
+        let closed = self.quiesce(&begun).and_then(|()| {
             self.ask(who, None, |c| {
                 let session: SessionId = c.id(session)?;
                 Ok(Command::Session(SessionCommand::CommitClose { session, token }))
@@ -365,6 +367,13 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
                 Err(error)
             }
         }
+    }
+
+    /// S-22: within the closing mark's lease, which nobody renews.
+    fn quiesce(&self, begun: &Accepted) -> Result<(), HostError> {
+        let settings = self.settings()?;
+        let lease = Span(settings.lease.0 / 3 * 2);
+        self.stop_runtimes(begun, settings.stop_bound.min(lease), &mut || {})
     }
 
     fn drive_operation(&self, driving: &Driving<'_>) -> Result<Reply, HostError> {
@@ -522,7 +531,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         match accepted.reply {
             Reply::Job { state: freehold_kernel::JobState::Prepared, .. } => {
                 let mut pulse = || self.renew_barrier(driving.who, &driving.operation.id);
-                self.stop_runtimes(&accepted, &mut pulse)?;
+                self.stop_runtimes(&accepted, self.settings()?.stop_bound, &mut pulse)?;
                 Ok(None)
             }
             // Carried out before, or archived already; in a cascade the other tasks still count.
@@ -554,6 +563,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             HostError::Refused(refused) => refused.rows().into_iter().map(|(_, id)| id).collect(),
             HostError::Store(_)
             | HostError::Workspace(_)
+            | HostError::Start(_)
             | HostError::Name(_)
             | HostError::NotThere { .. }
             | HostError::UnsavedWork { .. }

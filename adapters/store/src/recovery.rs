@@ -3,11 +3,13 @@
 //! robbed. It runs with every tick, not only at start.
 
 use freehold_kernel::{
-    Attempt, AttemptCommand, AttemptState, CleanupCommand, Command, Guard, JobState, Kind, Reply,
-    SessionLifecycle, SystemCommand, TableId, Token, TurnPhase, WorkspaceState,
+    Attempt, AttemptCommand, AttemptState, CleanupCommand, Command, Guard, JobState, Kind,
+    Liveness, Reply, RuntimeStatus, SessionLifecycle, SystemCommand, TableId, Token, TurnPhase,
+    WorkspaceState,
 };
 
 use crate::host::{Drive, Host, HostError, Who, fresh};
+use crate::runtimes::RuntimeHandle;
 use crate::store::{Read, Rows, Store};
 use crate::worker::{Ticked, lapsed, unresolved};
 use crate::workspaces::Workspaces;
@@ -30,6 +32,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             Read::all(TableId::Settings),
         ])?;
         self.recover_rows(&rows, ticked)?;
+        self.recover_runtimes(ticked)?;
         self.recover_attempts(&rows, ticked)?;
         self.settle_abandoned(ticked)
     }
@@ -87,6 +90,40 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             let liveness = self.runtimes.liveness(&handle);
             let command = Command::System(SystemCommand::RecoverTurn { turn: turn.id, liveness });
             self.recover_one(rows, command, ticked)?;
+        }
+        Ok(())
+    }
+
+    /// C-7: a handle whose process is proven dead is repaired in place: it keeps its row, with the
+    /// token to resume by, and says that it is stopped. So no later turn begins on a process that
+    /// is gone, and nothing waits for it.
+    fn recover_runtimes(&self, ticked: &mut Ticked) -> Result<(), HostError> {
+        let living = ["starting", "running", "stopping"];
+        let rows = self.read(&[
+            Read::by(TableId::Runtimes, "status", &living),
+            Read::all(TableId::Instances),
+        ])?;
+        let now = rows.view.now;
+        for row in rows.view.runtimes.iter() {
+            // Who is about to start it lives: that it has no process yet is no death.
+            let held = rows.view.instances.id(row.instance_id.0);
+            let held = held.is_some_and(|instance| instance.lease_until > now);
+            if row.status == RuntimeStatus::Starting && held {
+                continue;
+            }
+            let id = rows.names.text(Kind::RuntimeId, row.id.0)?;
+            let handle = RuntimeHandle::of(id, Some(*row), &rows);
+            if !self.runtimes.serves(&handle) {
+                continue;
+            }
+            match self.runtimes.liveness(&handle) {
+                Liveness::Dead => {
+                    if self.report_stopped(&handle.id)?.reply != Reply::Unchanged {
+                        ticked.recovered += 1;
+                    }
+                }
+                Liveness::Alive | Liveness::Unknown => {}
+            }
         }
         Ok(())
     }

@@ -34,6 +34,16 @@ enum Ended {
     Unreadable,
 }
 
+/// How the stops of a part went.
+enum Stops {
+    /// Nothing runs any more.
+    Done,
+    /// Something that was to be stopped was not.
+    Left,
+    /// What is left is for others to stop.
+    Unserved,
+}
+
 /// What one tick did. Counts of what was done, never of what was planned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ticked {
@@ -64,6 +74,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     /// rows, and does not stop the others.
     pub fn tick(&self) -> Result<Ticked, HostError> {
         self.renew()?;
+        self.runtimes.tend();
         let mut ticked = Ticked::default();
         self.recover(&mut ticked)?;
         ticked.reconciled = self.reconcile()?;
@@ -171,18 +182,19 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         let mut resources: Vec<Resource> =
             rows.view.resources.iter().filter(|r| r.job_root_id == part.id).copied().collect();
         resources.sort_by_key(|r| (r.kind, r.id));
-        // C-6: what runs in them comes first. This part waits for it without spending a try.
-        let running = rows.view.resources.iter().any(|r| {
-            let handle = match r.kind {
-                ResourceKind::Runtime | ResourceKind::Container | ResourceKind::Sandbox => true,
-                ResourceKind::Attempt | ResourceKind::Worktree => false,
-            };
-            let left = r.result == ResourceResult::Waiting;
-            let elsewhere = r.job_root_id != part.id;
-            handle && left && (elsewhere || !self.runtimes.serves())
-        });
-        if running {
+        // C-6: what runs in them comes first. A part waits for what others have to stop without
+        // spending a try; what it can stop itself it does.
+        let waiting = |r: &&Resource| is_handle(r.kind) && r.result == ResourceResult::Waiting;
+        let elsewhere =
+            rows.view.resources.iter().filter(waiting).any(|r| r.job_root_id != part.id);
+        if elsewhere {
             return Ok(Ended::Waits(rows.view.now + self.settings()?.renew));
+        }
+        let own: Vec<Resource> = resources.iter().filter(waiting).copied().collect();
+        match self.stop_resources(&rows, &own, token, ticked)? {
+            Stops::Done => {}
+            Stops::Left => return Ok(Ended::Done),
+            Stops::Unserved => return Ok(Ended::Waits(rows.view.now + self.settings()?.renew)),
         }
         let mut failed = None;
         for resource in resources {
@@ -197,9 +209,8 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
                 | ResourceResult::Failed => continue,
             }
             let done = match resource.kind {
-                ResourceKind::Runtime | ResourceKind::Container | ResourceKind::Sandbox => {
-                    self.stop_resource(&rows, &resource, token).map(|()| None)
-                }
+                // Stopped above.
+                ResourceKind::Runtime | ResourceKind::Container | ResourceKind::Sandbox => continue,
                 ResourceKind::Attempt => self.undo_resource(&rows, &resource, token),
                 ResourceKind::Worktree => {
                     self.remove_resource(&rows, &resource, token, ticked).map(|()| None)
@@ -227,35 +238,78 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             unsettled_removals(),
         ])?;
         let attempts = rows.texts(rows.view.resources.iter().filter_map(|r| r.attempt_id))?;
-        self.read_on(&mut rows, vec![Read::among(TableId::Attempts, "id", attempts)])?;
+        let runtimes = rows.texts(rows.view.resources.iter().filter_map(|r| r.runtime_id))?;
+        self.read_on(
+            &mut rows,
+            vec![
+                Read::among(TableId::Attempts, "id", attempts),
+                Read::among(TableId::Runtimes, "id", runtimes),
+            ],
+        )?;
         Ok(rows)
     }
 
-    /// Runtimes, containers, sandboxes: stopped, and settled by what is proven (C-7).
-    fn stop_resource(
+    /// Runtimes, containers, sandboxes: those that this process serves are stopped within one
+    /// bound, and each is settled by what is proven (C-7).
+    fn stop_resources(
         &self,
         rows: &Rows,
-        resource: &Resource,
+        resources: &[Resource],
         token: Token,
-    ) -> Result<(), HostError> {
-        let handle = match (resource.runtime_id, resource.handle) {
-            (Some(runtime), _) => {
-                self.runtime_handle(&rows.names.text(Kind::RuntimeId, runtime.0)?)?
+        ticked: &mut Ticked,
+    ) -> Result<Stops, HostError> {
+        let mut served = Vec::new();
+        let mut handles = Vec::new();
+        for resource in resources {
+            let handle = self.handle_of(rows, resource)?;
+            if self.runtimes.serves(&handle) {
+                served.push(resource);
+                handles.push(handle);
             }
-            (None, Some(handle)) => RuntimeHandle {
-                id: rows.names.text(Kind::HandleId, handle.0)?,
-                texts: std::collections::BTreeMap::new(),
-            },
-            (None, None) => return Ok(()),
+        }
+        let Some(first) = served.first() else {
+            return Ok(if resources.is_empty() { Stops::Done } else { Stops::Unserved });
         };
+        let job_root = first.job_root_id;
         let mut pulse = || {
             let _ = self.ask(&Who::system(), None, |_| {
-                let job_root = resource.job_root_id;
                 Ok(Command::Cleanup(CleanupCommand::Renew { job_root, token }))
             });
         };
-        let liveness = self.runtimes.stop(&handle, &mut pulse);
-        self.settle(resource, token, liveness)
+        let bound = u64::try_from(self.settings()?.stop_bound.0).unwrap_or(0);
+        let bound = std::time::Duration::from_micros(bound);
+        let answers = self.runtimes.stop_all(&handles, bound, &mut pulse);
+        let mut left = false;
+        for (index, resource) in served.iter().enumerate() {
+            // One that is not answered for is not proven.
+            let answer = answers.get(index).copied().unwrap_or(Liveness::Unknown);
+            let settled = self.settle(resource, token, answer)?;
+            match settled {
+                Reply::Settled { result: ResourceResult::Removed, .. } => ticked.settled += 1,
+                _not_now => left = true,
+            }
+        }
+        // A try is spent on what was tried in vain, never on what was not this process's to try.
+        Ok(match (left, served.len() < resources.len()) {
+            (true, _) => Stops::Left,
+            (false, true) => Stops::Unserved,
+            (false, false) => Stops::Done,
+        })
+    }
+
+    fn handle_of(&self, rows: &Rows, resource: &Resource) -> Result<RuntimeHandle, HostError> {
+        match (resource.runtime_id, resource.handle) {
+            (Some(runtime), _) => {
+                let id = rows.names.text(Kind::RuntimeId, runtime.0)?;
+                let row = rows.view.runtimes.id(runtime.0).copied();
+                Ok(RuntimeHandle::of(id, row, rows))
+            }
+            (None, Some(handle)) => {
+                let id = rows.names.text(Kind::HandleId, handle.0)?;
+                Ok(RuntimeHandle::of(id, None, rows))
+            }
+            (None, None) => Ok(RuntimeHandle::of(String::new(), None, rows)),
+        }
     }
 
     fn settle(
@@ -263,15 +317,15 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         resource: &Resource,
         token: Token,
         liveness: Liveness,
-    ) -> Result<(), HostError> {
-        self.ask(&Who::system(), None, |_| {
+    ) -> Result<Reply, HostError> {
+        let settled = self.ask(&Who::system(), None, |_| {
             Ok(Command::Cleanup(CleanupCommand::SettleResource {
                 resource: resource.id,
                 token,
                 liveness,
             }))
         })?;
-        Ok(())
+        Ok(settled.reply)
     }
 
     /// An attempt of the snapshot: while its maker lives the job is put back (C-6).
@@ -528,11 +582,6 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         Ok(u64::try_from(self.settings()?.salvage_limit).unwrap_or(0))
     }
 
-    pub(crate) fn settings(&self) -> Result<freehold_kernel::Settings, HostError> {
-        let rows = self.read(&[Read::all(TableId::Settings)])?;
-        Ok(rows.view.settings.id(1).copied().unwrap_or(freehold_kernel::Settings::DEFAULT))
-    }
-
     /// Renews claim and removal during a long step; false once either is lost (W-13, C-4).
     fn removal_pulse(
         &self,
@@ -640,6 +689,14 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             // The purge of kept trash belongs to the sweep that began it.
             Authority::Trash(_) => Ok(None),
         }
+    }
+}
+
+/// Whether it is something that runs.
+fn is_handle(kind: ResourceKind) -> bool {
+    match kind {
+        ResourceKind::Runtime | ResourceKind::Container | ResourceKind::Sandbox => true,
+        ResourceKind::Attempt | ResourceKind::Worktree => false,
     }
 }
 
