@@ -1,12 +1,16 @@
-//! Retries and dead ends (F26, F27).
+//! Retries and dead ends (F26, F27, F36).
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
 use freehold_git::GitWorkspaces;
 use freehold_kernel::*;
-use freehold_store::{NoRuntimes, Operation};
+use freehold_store::{NoRuntimes, Operation, Ticked};
 use support::Hooked;
 use support::steps::*;
 use support::*;
@@ -110,4 +114,32 @@ fn f27_a_folder_that_was_deleted_by_hand_blocks_neither_archive_nor_delete() {
             assert_eq!(results_of(&host, "o").len(), 2);
         }
     }
+}
+
+#[test]
+fn f36_an_inspection_longer_than_the_lease_keeps_the_claim() {
+    let ground = Ground::new();
+    let host = ground.host();
+    let (_, made) = settled(&ground, &host);
+    mark(&made.place.path);
+    host.delete_task(&ann(), "t", &Operation::new("o")).unwrap();
+
+    let (other, began) = (ground.host(), Instant::now());
+    let passed = Arc::new(AtomicU64::new(0));
+    let told = passed.clone();
+    // A huge tree: every look takes five leases, and another instance looks for what lapsed.
+    let slow = Hooked::new(GitWorkspaces::new(), |_, _| Act::Go).looking(|pulse| {
+        for _ in 0..10 {
+            ground.lapse(Span::seconds(15));
+            passed.fetch_add(15, Ordering::SeqCst);
+            assert!(pulse(), "the claim was lost");
+            assert_eq!(other.tick().unwrap(), Ticked::default());
+        }
+    });
+    let mut slow = ground.host_on(slow, Box::new(NoRuntimes));
+    slow.paced_by(move || began + Duration::from_secs(told.load(Ordering::SeqCst)));
+    slow.tick().unwrap();
+    assert_eq!(job_states(&host, "o")[0].1, JobState::Succeeded);
+    assert_eq!(tries_of(&host, "o"), vec![1]);
+    assert_eq!(outcomes(&host), vec![Some(RemovalOutcome::Removed)]);
 }

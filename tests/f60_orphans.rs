@@ -57,8 +57,8 @@ impl Workspaces for Liar<'_> {
         self.git.verify(place)
     }
 
-    fn inspect(&self, place: &Place) -> Inspection {
-        self.git.inspect(place)
+    fn inspect(&self, place: &Place, pulse: Pulse<'_>) -> Inspection {
+        self.git.inspect(place, pulse)
     }
 
     fn step(

@@ -83,14 +83,28 @@ pub struct Hooked<'a> {
     inner: GitWorkspaces,
     calls: Cell<usize>,
     hook: RefCell<Box<dyn FnMut(usize, &'static str) -> Act + 'a>>,
+    looking: RefCell<Looking<'a>>,
 }
+
+/// What goes on while a worktree is looked at; it may pulse.
+type Looking<'a> = Box<dyn FnMut(Pulse<'_>) + 'a>;
 
 impl<'a> Hooked<'a> {
     pub fn new(
         inner: GitWorkspaces,
         hook: impl FnMut(usize, &'static str) -> Act + 'a,
     ) -> Hooked<'a> {
-        Hooked { inner, calls: Cell::new(0), hook: RefCell::new(Box::new(hook)) }
+        Hooked {
+            inner,
+            calls: Cell::new(0),
+            hook: RefCell::new(Box::new(hook)),
+            looking: RefCell::new(Box::new(|_| {})),
+        }
+    }
+
+    /// The same; this goes on during every inspection.
+    pub fn looking(self, work: impl FnMut(Pulse<'_>) + 'a) -> Hooked<'a> {
+        Hooked { looking: RefCell::new(Box::new(work)), ..self }
     }
 
     /// How many calls were made.
@@ -160,8 +174,12 @@ impl Workspaces for Hooked<'_> {
         self.around("verify", &place.path, || self.inner.verify(place))
     }
 
-    fn inspect(&self, place: &Place) -> Inspection {
-        match self.around("inspect", &place.path, || Ok(self.inner.inspect(place))) {
+    fn inspect(&self, place: &Place, pulse: Pulse<'_>) -> Inspection {
+        let look = || {
+            (self.looking.borrow_mut())(pulse);
+            Ok(self.inner.inspect(place, pulse))
+        };
+        match self.around("inspect", &place.path, look) {
             Ok(inspection) => inspection,
             Err(error) => {
                 let mut unknown = Inspection::missing();

@@ -356,8 +356,8 @@ impl Workspaces for Hooked<'_> {
         self.git.verify(place)
     }
 
-    fn inspect(&self, place: &Place) -> Inspection {
-        self.git.inspect(place)
+    fn inspect(&self, place: &Place, pulse: Pulse<'_>) -> Inspection {
+        self.git.inspect(place, pulse)
     }
 
     fn step(

@@ -293,7 +293,7 @@ fn with_lock(mut found: Inspection, place: &Place, ours: Option<&Path>) -> Inspe
     found
 }
 
-fn refused(e: WorkspaceError) -> Inspection {
+pub(crate) fn refused(e: WorkspaceError) -> Inspection {
     let found = match e.reason {
         Reason::IdentityMismatch | Reason::OutsideRoot | Reason::NotManaged => Found::Mismatch,
         _other => Found::Unknown,

@@ -6,6 +6,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests set the scene"))]
 
+mod attend;
 mod branch;
 mod disk;
 mod error;
@@ -177,9 +178,14 @@ impl Workspaces for GitWorkspaces {
         identity::prove(place).map(|_proof| ())
     }
 
-    fn inspect(&self, place: &Place) -> Inspection {
-        let _here = self.enter();
-        inspect::inspect(&self.git, place)
+    fn inspect(&self, place: &Place, pulse: Pulse<'_>) -> Inspection {
+        let look = || {
+            let _here = self.enter();
+            inspect::inspect(&self.git, place)
+        };
+        attend::attended(pulse, look).unwrap_or_else(|e| {
+            inspect::refused(io_fail(&place.path, "no thread can be had to look at it", &e))
+        })
     }
 
     fn step(

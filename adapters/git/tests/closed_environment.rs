@@ -56,7 +56,7 @@ fn look_and_make() {
     // In the run that starts that process there is nothing to look at.
     let Some(base) = std::env::var_os("FREEHOLD_BASE").map(PathBuf::from) else { return };
     let spaces = GitWorkspaces::new();
-    let found = spaces.inspect(&place(&base, "p", "work/p"));
+    let found = spaces.inspect(&place(&base, "p", "work/p"), &mut || true);
     assert_eq!(found.evidence.found, Found::Here, "{:?}", found.details);
     assert_eq!(found.evidence.unsaved, Unsaved::UNTRACKED, "{:?}", found.details);
     assert!(found.details.contains(&"untracked: \"n\"".to_owned()), "{:?}", found.details);

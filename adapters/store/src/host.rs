@@ -25,6 +25,10 @@ use crate::workspaces::{WorkspaceError, Workspaces};
 /// renewal (D-25).
 const RENEW_EVERY: Duration = Duration::from_secs(5);
 
+/// How often what is held is renewed while a call of the physical side takes its time: well below
+/// the shortest lease that a store may set (one second).
+pub(crate) const PULSE: Duration = Duration::from_millis(300);
+
 /// How the caller's thread waits for a store.
 pub trait Drive {
     /// Runs the future to its end.

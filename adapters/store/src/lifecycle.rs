@@ -11,7 +11,7 @@ use freehold_kernel::{
     UnsavedPolicy,
 };
 
-use crate::host::{Drive, Host, HostError, Who, fresh};
+use crate::host::{Drive, Host, HostError, PULSE, Who, fresh};
 use crate::names::{id_of, uuid_text};
 use crate::store::{Read, Store};
 use crate::submission::Accepted;
@@ -480,7 +480,9 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             UnsavedPolicy::Refuse => {
                 // An inspection takes its time; the barriers that are held already are kept.
                 self.renew_barrier(driving.who, &driving.operation.id);
-                self.unsaved_of(task)?
+                self.unsaved_of(task, &mut || {
+                    self.renew_barrier(driving.who, &driving.operation.id);
+                })?
             }
             UnsavedPolicy::Salvage | UnsavedPolicy::Discard => (Unsaved::NONE, Vec::new()),
         };
@@ -602,11 +604,24 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     }
 
     /// What the inspection finds over all worktrees of the task (B-1).
-    fn unsaved_of(&self, task: &str) -> Result<(Unsaved, Vec<String>), HostError> {
+    fn unsaved_of(
+        &self,
+        task: &str,
+        renew: &mut dyn FnMut(),
+    ) -> Result<(Unsaved, Vec<String>), HostError> {
+        let mut last = self.moment();
+        let mut pulse = || {
+            let moment = self.moment();
+            if moment.saturating_duration_since(last) >= PULSE {
+                last = moment;
+                renew();
+            }
+            true
+        };
         let mut all = Unsaved::NONE;
         let mut details = Vec::new();
         for place in self.places_of(task)? {
-            let inspection = self.workspaces.inspect(&place);
+            let inspection = self.workspaces.inspect(&place, &mut pulse);
             all = all.with(inspection.evidence.unsaved);
             details.extend(
                 inspection.details.iter().map(|d| format!("{}: {d}", place.path.display())),

@@ -8,7 +8,7 @@ use freehold_kernel::{
     SalvageState, TableId, Token,
 };
 
-use crate::host::{Drive, Host, HostError, Who, fresh};
+use crate::host::{Drive, Host, HostError, PULSE, Who, fresh};
 use crate::names::{NameError, id_of, uuid_text};
 use crate::store::{Read, Rows, Store};
 use crate::submission::Composer;
@@ -269,7 +269,9 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         if let Some(removal) = rows.view.removals.iter().find(|r| r.is_unsettled()) {
             return self.resume_removal(removal, lock, place, None);
         }
-        let inspection = self.workspaces.inspect(place);
+        let mut pulse = self.attempt_pulse(attempt, row.token);
+        let inspection = self.workspaces.inspect(place, &mut pulse);
+        drop(pulse);
         let evidence = inspection.evidence;
         if evidence.found == Found::InTrash
             && let Some(kept) = self.restoring(&row)?
@@ -580,7 +582,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         let mut last = self.moment();
         move || {
             let moment = self.moment();
-            if moment.saturating_duration_since(last) < std::time::Duration::from_secs(5) {
+            if moment.saturating_duration_since(last) < PULSE {
                 return true;
             }
             last = moment;

@@ -6,20 +6,20 @@
 
 use freehold_kernel::{
     AttemptState, Authority, AuthorityKind, CleanupCommand, Command, Evidence, Found, Guard,
-    JobRoot, JobState, Key, Kind, Liveness, Reason, ReasonClass, Removal, RemovalId, RemovalStep,
-    Reply, Resource, ResourceKind, ResourceResult, RowKey, SalvageFacts, SalvageId, TableId, Time,
-    Token, Unsaved, Warrant,
+    JobRoot, JobRootId, JobState, Key, Kind, Liveness, Reason, ReasonClass, Removal, RemovalId,
+    RemovalStep, Reply, Resource, ResourceKind, ResourceResult, RowKey, SalvageFacts, SalvageId,
+    TableId, Time, Token, Unsaved, Warrant,
 };
 
 use crate::error::StoreError;
-use crate::host::{Drive, Host, HostError, Who, fresh};
+use crate::host::{Drive, Host, HostError, PULSE, Who, fresh};
 use crate::maker::learn_head;
 use crate::names::uuid_text;
 use crate::pick::Pick;
 use crate::run::Stored;
 use crate::runtimes::RuntimeHandle;
 use crate::store::{Read, Rows, Store};
-use crate::workspaces::{Place, StepDone, WorkspaceError, Workspaces};
+use crate::workspaces::{Place, Pulse, StepDone, WorkspaceError, Workspaces};
 
 /// How many parts an instance takes at a time: the last of them waits for the first.
 const PICKED_MAX: usize = 4;
@@ -383,7 +383,11 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             ticked.removals += 1;
             return Ok(());
         }
-        let inspection = self.workspaces.inspect(&place);
+        // A large tree takes longer to look at than a lease lasts; a claim that lapsed meanwhile
+        // would be tried again and lapse again (F36).
+        let mut pulse = self.claim_pulse(resource.job_root_id, token);
+        let inspection = self.workspaces.inspect(&place, &mut pulse);
+        drop(pulse);
         let details = inspection.details.join("\n");
         let evidence = inspection.evidence;
         let permitted = self.ask(&Who::system(), None, |c| {
@@ -473,7 +477,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             let taken = self
                 .workspaces
                 .step(lock, place, warrant, limit, &mut pulse)
-                .and_then(|done| self.verified(place, step).map(|()| done));
+                .and_then(|done| self.verified(place, step, &mut pulse).map(|()| done));
             match taken {
                 Ok(done) => {
                     let recorded = self.record_step(removal, token, step, &done);
@@ -489,14 +493,14 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
                             // Something unsaved is not in the salvage: it changed under our
                             // hands. Nothing has been moved.
                             let failed = changed_meanwhile(place);
-                            self.record_failure(removal, token, place, &failed)?;
+                            self.record_failure(removal, token, place, &failed, &mut pulse)?;
                             return Err(failed.into());
                         }
                         Err(error) => return Err(error),
                     }
                 }
                 Err(failed) => {
-                    self.record_failure(removal, token, place, &failed)?;
+                    self.record_failure(removal, token, place, &failed, &mut pulse)?;
                     return Err(failed.into());
                 }
             }
@@ -505,11 +509,16 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
 
     /// W-36: the last step of a removal is believed when nothing of it is found any more; an
     /// adapter's word is not enough for a success that nobody would look behind (F60).
-    fn verified(&self, place: &Place, step: RemovalStep) -> Result<(), WorkspaceError> {
+    fn verified(
+        &self,
+        place: &Place,
+        step: RemovalStep,
+        pulse: Pulse<'_>,
+    ) -> Result<(), WorkspaceError> {
         if step != RemovalStep::Purged {
             return Ok(());
         }
-        match self.workspaces.inspect(place).evidence.found {
+        match self.workspaces.inspect(place, pulse).evidence.found {
             Found::Here | Found::InTrash => Err(WorkspaceError {
                 reason: Reason::Contested,
                 path: place.path.clone(),
@@ -560,9 +569,10 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         token: Token,
         place: &Place,
         failed: &WorkspaceError,
+        pulse: Pulse<'_>,
     ) -> Result<(), HostError> {
         // The call failed; what it did is for the disk to say (W-37).
-        let in_place = self.workspaces.inspect(place).evidence.found == Found::Here;
+        let in_place = self.workspaces.inspect(place, pulse).evidence.found == Found::Here;
         let recorded = self.ask(&Who::system(), None, |c| {
             c.content(TableId::Removals, removal.0, "detail", &failed.to_string());
             Ok(Command::Cleanup(CleanupCommand::RecordFailure {
@@ -582,6 +592,25 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         Ok(u64::try_from(self.settings()?.salvage_limit).unwrap_or(0))
     }
 
+    /// Renews a claim during a long look (C-4). Whether it still holds is for the next command.
+    fn claim_pulse(
+        &self,
+        job_root: freehold_kernel::JobRootId,
+        token: Token,
+    ) -> impl FnMut() -> bool + '_ {
+        let mut last = self.moment();
+        move || {
+            let moment = self.moment();
+            if moment.saturating_duration_since(last) >= PULSE {
+                last = moment;
+                let _ = self.ask(&Who::system(), None, |_| {
+                    Ok(Command::Cleanup(CleanupCommand::Renew { job_root, token }))
+                });
+            }
+            true
+        }
+    }
+
     /// Renews claim and removal during a long step; false once either is lost (W-13, C-4).
     fn removal_pulse(
         &self,
@@ -593,7 +622,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         let mut last = self.moment();
         move || {
             let moment = self.moment();
-            if moment.saturating_duration_since(last) < std::time::Duration::from_millis(500) {
+            if moment.saturating_duration_since(last) < PULSE {
                 return true;
             }
             last = moment;

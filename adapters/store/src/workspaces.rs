@@ -234,8 +234,9 @@ pub trait Workspaces {
     fn verify(&self, place: &Place) -> Result<(), WorkspaceError>;
 
     /// Looks at the place and changes nothing, not even an index. Never fails: what could not be
-    /// seen is in the answer.
-    fn inspect(&self, place: &Place) -> Inspection;
+    /// seen is in the answer. It may take longer than any lease (F36), so `pulse` is called at
+    /// least every second; its answer may be ignored, since there is nothing to stop.
+    fn inspect(&self, place: &Place, pulse: Pulse<'_>) -> Inspection;
 
     /// Takes the one step that the warrant permits (W-35). Recognises a step that was done and
     /// not recorded. `unsaved` is what the inspection behind the warrant found; `limit` is the

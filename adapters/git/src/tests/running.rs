@@ -93,7 +93,7 @@ fn without_git_an_inspection_could_not_tell() {
     let f = Fixture::new();
     let place = f.made("w");
     let spaces = GitWorkspaces::new().with_program("/no/git".into(), Duration::from_secs(5));
-    let found = spaces.inspect(&place);
+    let found = spaces.inspect(&place, &mut || true);
     assert!(found.evidence.unsaved.covers(freehold_kernel::Unsaved::UNKNOWN));
     assert!(!found.evidence.unsaved.covers(freehold_kernel::Unsaved::TRACKED));
 }
