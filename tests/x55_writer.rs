@@ -6,9 +6,12 @@
 mod support;
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command as Program, Stdio};
+use std::sync::{Arc, Mutex};
 
+use freehold_git::GitWorkspaces;
+use freehold_git::faults::{Call, Faults};
 use freehold_kernel::*;
 use freehold_store::Operation;
 use support::steps::*;
@@ -16,6 +19,7 @@ use support::*;
 
 /// Another process: it opens a file when it is told to, writes lines, and says when they are
 /// written.
+#[derive(Debug)]
 struct Writer {
     child: Child,
     tell: ChildStdin,
@@ -178,6 +182,60 @@ fn x55_a_file_that_is_opened_at_any_step_loses_no_line() {
             assert_eq!(opened.get(), before, "{step:?} {when:?}");
         }
     }
+}
+
+/// Opens the file right before the rename, where nobody looks for it any more.
+#[derive(Debug)]
+struct AtTheRename {
+    worktree: PathBuf,
+    writer: Mutex<Option<Writer>>,
+}
+
+impl Faults for AtTheRename {
+    fn before(&self, call: &Call<'_>) -> Option<i32> {
+        if call.name == "renameat2" && call.path == self.worktree {
+            let mut writer = self.writer.lock().unwrap();
+            if writer.is_none() {
+                let mut made = Writer::new();
+                made.tell(&format!("open {}", self.worktree.join("MARKER").display()));
+                *writer = Some(made);
+            }
+        }
+        None
+    }
+
+    fn after(&self, _call: &Call<'_>) -> Option<i32> {
+        None
+    }
+}
+
+#[test]
+fn x55_a_file_that_is_opened_right_before_the_rename_loses_no_line() {
+    let ground = Ground::new();
+    let home = ground.host();
+    let (_, made) = settled(&ground, &home);
+    std::fs::write(made.place.path.join("MARKER"), "first\n").unwrap();
+    home.delete_task(&ann(), "t", &Operation::new("delete")).unwrap();
+    let worktree = made.place.path;
+    let faults = Arc::new(AtTheRename { worktree: worktree.clone(), writer: Mutex::default() });
+    let host = ground.host_with(GitWorkspaces::new().with_faults(faults.clone()));
+    host.tick().unwrap();
+    let mut writer = faults.writer.lock().unwrap().take().unwrap();
+    // Where it lies now only the open file knows.
+    writer.write("line after the rename");
+    for n in 0..2 {
+        ground.pass(Span::minutes(6), &[&home, &host]);
+        home.tick().unwrap();
+        writer.write(&format!("line while it waits {n}"));
+        assert_eq!(missing(&ground, &writer.lines), Vec::<String>::new());
+    }
+    assert_ne!(open_work(&home), Vec::<String>::new(), "it did not wait");
+    writer.tell("close");
+    quiet(&ground, &home);
+    writer.lines.push("first".to_owned());
+    assert_eq!(missing(&ground, &writer.lines), Vec::<String>::new());
+    assert_eq!(jobs(&home), [(Trigger::Delete, JobState::Succeeded)]);
+    assert_tracked(&ground, &home, &["b"]);
 }
 
 /// A writer that opens, appends and closes, and makes the folder again if it is not there.

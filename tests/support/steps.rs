@@ -375,6 +375,10 @@ impl Workspaces for Hooked<'_> {
         Ok(done)
     }
 
+    fn forget(&self, place: &Place, removal: RemovalId) {
+        self.git.forget(place, removal);
+    }
+
     fn restore(
         &self,
         lock: &PathLock,

@@ -37,7 +37,10 @@ pub(super) fn as_a_person(test: &str) -> bool {
     chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     // The binary may lie where nobody may not look.
     let binary = folder.path().join("tests");
-    std::fs::copy(std::env::current_exe().unwrap(), &binary).unwrap();
+    // Copied by another process: a file that any thread's fork still has open for writing cannot
+    // be run.
+    let copied = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&binary).status();
+    assert!(copied.unwrap().success());
     std::fs::set_permissions(&binary, std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = Command::new(&binary);
     command.uid(NOBODY).gid(NOBODY).current_dir("/").env("TMPDIR", folder.path());

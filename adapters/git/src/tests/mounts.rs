@@ -103,7 +103,9 @@ fn a_disk_that_is_full_at_any_step_of_a_removal_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let mut full = 0;
     for step in STEPS {
-        for room in ROOMS {
+        // Only salvage needs room in earnest; what comes after it renames and unlinks.
+        let rooms = if step == RemovalStep::Salvaged { &ROOMS[..] } else { &ROOMS[..2] };
+        for room in rooms {
             let disk = folder.path().join(format!("{}-{room}", step.code()));
             fs::create_dir(&disk).unwrap();
             mount_memory(&disk, 4096);

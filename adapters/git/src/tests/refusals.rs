@@ -177,7 +177,7 @@ const CASES: &[Case] = &[
             fs::write(&slow, "#!/bin/sh\nexec tail -f /dev/null\n").unwrap();
             fs::set_permissions(&slow, fs::Permissions::from_mode(0o755)).unwrap();
             f.spaces = GitWorkspaces::new().with_program(slow, Duration::from_millis(50));
-            at(p)
+            (p.clone(), f.admin(p), Stays::Nothing)
         },
         step: RemovalStep::Salvaged,
     },
