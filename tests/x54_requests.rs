@@ -935,6 +935,21 @@ fn x54_a_lost_reply_of_a_renewal_is_not_the_commands_answer() {
     assert_eq!(caller.host.store().cut.load(Ordering::SeqCst), 0);
 }
 
+/// A host that slept is refused once, says that it lives, and asks again: the refusal is not the
+/// request's outcome for ever.
+#[test]
+fn x54_the_request_of_a_host_that_slept_is_carried_out() {
+    let caller = Caller::new();
+    caller.once(|c| Ok(Command::Task(TaskCommand::CreateWorkspace { workspace: c.id("w")? })));
+    caller.once(create_task("t"));
+    caller.ground.clock.advance(Span::seconds(1000));
+    let wanted = caller.reserve("o", "t");
+    let done = caller.host.ask(&ann(), Some("r"), &wanted).unwrap();
+    assert!(!done.replayed);
+    let again = caller.host.ask(&ann(), Some("r"), &wanted).unwrap();
+    assert_eq!((again.reply, again.replayed), (done.reply, true));
+}
+
 /// A restart in between: the outcome is in the store, not in the process.
 #[test]
 fn x54_the_first_outcome_survives_a_restart() {

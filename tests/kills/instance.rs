@@ -118,7 +118,7 @@ impl Instance<'_> {
     }
 
     fn one_thing(&mut self) -> (&'static str, Came) {
-        match self.draw.below(20) {
+        match self.draw.below(26) {
             0..=3 => ("create", self.create()),
             4..=6 => ("write", self.write()),
             7..=8 => ("archive", self.close(true)),
@@ -127,6 +127,7 @@ impl Instance<'_> {
             12 => ("reset", self.reset()),
             13 => ("session", self.session()),
             14 => ("make", self.make_another()),
+            15..=20 => ("meet", self.meet()),
             _ => ("tick", self.host.tick().map(|_| ())),
         }
     }
@@ -213,6 +214,38 @@ impl Instance<'_> {
         Ok(())
     }
 
+    /// All instances of a round change the same few rows: one session, and the task that it and
+    /// what is added to it hang on (D-23). Nothing here is worth much; that a decision stood when
+    /// it was committed, is.
+    fn meet(&mut self) -> Came {
+        let t = format!("hot{}", self.round);
+        let s = format!("s-{t}");
+        go_on_if_refused(child_task(&self.host, &t, None))?;
+        go_on_if_refused(session(&self.host, &s, &t, None))?;
+        for n in 0..MEETING {
+            let name = format!("{}-{}-{n}", std::process::id(), self.number);
+            go_on_if_refused(match self.draw.below(8) {
+                0 => session(&self.host, &format!("s{name}"), &t, None),
+                1 => environment(&self.host, &format!("e{name}"), &t),
+                _star => self.star(&s, n % 2 == 0),
+            })?;
+        }
+        // And now and then it goes and comes back as a whole.
+        go_on_if_refused(match self.draw.below(6) {
+            0 => {
+                let id = format!("hot {} {}", std::process::id(), self.number);
+                self.host.archive_task(&ann(), &t, &Operation::new(&id)).map(|_| ())
+            }
+            1 => self.host.unarchive_task(&ann(), &t, false).map(|_| ()),
+            _stays => Ok(()),
+        })
+    }
+
+    fn star(&self, session: &str, starred: bool) -> Came {
+        let star = |session| SessionCommand::Star { session, starred };
+        self.host.ask(&ann(), None, |c| Ok(Command::Session(star(c.id(session)?)))).map(|_| ())
+    }
+
     /// Archives or deletes a task, with what is under it or alone; now and then under an id that
     /// was asked for before.
     fn close(&mut self, archive: bool) -> Came {
@@ -283,6 +316,9 @@ impl Instance<'_> {
         }
     }
 }
+
+/// How many commands an instance gives in a row where all instances meet.
+const MEETING: usize = 6;
 
 /// Another instance may have made it, or the task is barred: the next call says more.
 fn go_on_if_refused(came: Came) -> Came {

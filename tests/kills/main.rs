@@ -47,6 +47,8 @@ fn rounds(name: &str, server: Option<&Server>) {
         let tried = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let seen = storm::round(&arena, server, seed, round);
             let rest = judge::come_to_rest(&arena);
+            let over = storm::written_over(&arena, server);
+            assert_eq!(over, "", "rows that changed between a decision and its commit (A-12)");
             (seen, rest, judge::judge(&arena))
         }));
         match tried {

@@ -40,6 +40,9 @@ impl Arena {
         );
         std::fs::create_dir(ground.folder.path().join("markers")).unwrap();
         let host = ground.host();
+        if let Some(server) = server {
+            server.sql("postgres", &watched(&ground));
+        }
         let settings = Settings {
             lease: Span(1_000_000),
             renew: Span(300_000),
@@ -64,6 +67,47 @@ impl Arena {
     /// Leaves the folder for looking.
     pub(crate) fn keep(self) -> PathBuf {
         self.ground.folder.keep()
+    }
+}
+
+/// Makes commits late, so that instances meet between a read and its commit; and writes down every
+/// row that is written over although it changed since it was read. The version that a decision was
+/// made on is one less than the one that it writes: this is looked at apart from the store's own
+/// look (A-12).
+fn watched(ground: &Ground) -> String {
+    let StorePlace::Postgres { schema, .. } = &ground.store else { return String::new() };
+    format!(
+        r#"SET search_path TO "{schema}";
+        CREATE TABLE written_over (of text, id text, was bigint, became bigint);
+        CREATE FUNCTION write_down() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            INSERT INTO "{schema}".written_over
+            VALUES (TG_TABLE_NAME, OLD.id::text, OLD.version, NEW.version);
+            RETURN NULL;
+        END $$;
+        CREATE FUNCTION come_late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF random() < 0.25 THEN PERFORM pg_sleep(random() * 0.02); END IF;
+            RETURN NULL;
+        END $$;
+        CREATE TRIGGER come_late AFTER INSERT ON journal
+            FOR EACH STATEMENT EXECUTE FUNCTION come_late();
+        DO $$ DECLARE t text; BEGIN
+            FOR t IN SELECT table_name FROM information_schema.columns
+                WHERE table_schema = '{schema}' AND column_name = 'version' LOOP
+                EXECUTE format('CREATE TRIGGER write_down AFTER UPDATE ON %I FOR EACH ROW
+                    WHEN (NEW.version <> OLD.version + 1) EXECUTE FUNCTION write_down()', t);
+            END LOOP;
+        END $$;"#
+    )
+}
+
+/// Rows that were written over although they had changed since they were read.
+pub(crate) fn written_over(arena: &Arena, server: Option<&Server>) -> String {
+    match (server, &arena.ground.store) {
+        (Some(server), StorePlace::Postgres { schema, .. }) => server.sql(
+            "postgres",
+            &format!(r#"SELECT DISTINCT of, id, was, became FROM "{schema}".written_over"#),
+        ),
+        _none => String::new(),
     }
 }
 

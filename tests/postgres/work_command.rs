@@ -14,12 +14,17 @@ use support::*;
 
 /// `freehold --json work …`: exit code, last line, standard error.
 fn works(words: &[&str]) -> (i32, Value, String) {
+    says(&["work"], words)
+}
+
+/// `freehold --json …`: exit code, last line, standard error.
+fn says(command: &[&str], words: &[&str]) -> (i32, Value, String) {
     let mut program = Program::new(env!("CARGO_BIN_EXE_freehold"));
     // Nothing of the caller's surroundings says how a server is reached.
     for name in ["PGPASSWORD", "PGHOST", "PGUSER", "PGDATABASE"] {
         program.env_remove(name);
     }
-    let output = program.args(["--json", "work"]).args(words).output().unwrap();
+    let output = program.arg("--json").args(command).args(words).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     let last = said.lines().last().unwrap_or_else(|| panic!("{error}"));
@@ -104,4 +109,43 @@ fn an_address_that_cannot_be_read_and_a_schema_beside_a_file_are_told_apart() {
     let bad = "postgres://ann:geheim@host:port/database";
     refuses(&["--store", bad], 2, "unknown_name", &["--store", "postgres://user@host"]);
     refuses(&["--store", "a.db", "--schema", "s"], 2, "unknown_name", &["--schema"]);
+}
+
+/// The tour's schemas on the server.
+fn tours() -> Vec<String> {
+    let text = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'freehold\\_tour\\_%'";
+    let found = freehold_pg_server::Server::shared().sql("postgres", text);
+    found.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_tour_is_true_on_postgresql_too_and_leaves_nothing_there() {
+    let server = freehold_pg_server::Server::shared();
+    let url = server.url("postgres");
+    let (code, line, error) = says(&["tour"], &["--store", &url]);
+    assert_eq!((code, error.as_str()), (0, ""), "{line}");
+    for truth in ["ok", "marker_intact_after_session_deletes", "race_refused_and_compensated"] {
+        assert_eq!(line[truth], true, "{truth}: {line}");
+    }
+    assert_eq!(line["leftovers"], serde_json::json!([]));
+    let told = line["steps"].as_array().unwrap().len();
+    assert!(told >= 8, "{line}");
+    // Kept, there is a whole store in it, and the folder holds none.
+    let (code, line, _) = says(&["tour"], &["--store", &url, "--keep"]);
+    let folder = PathBuf::from(line["folder"].as_str().unwrap());
+    let file = folder.join("freehold.db").exists();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let schema = line["schema"].as_str().unwrap().to_owned();
+    let jobs = format!("SELECT count(*) > 0 FROM \"{schema}\".task_resource_cleanup_jobs");
+    let kept = (code, file, tours(), server.sql("postgres", &jobs));
+    server.sql("postgres", &format!("DROP SCHEMA \"{schema}\" CASCADE"));
+    assert_eq!(kept, (0, false, vec![schema], "t".to_owned()), "{line}");
+    // Where nobody answers, the story does not begin.
+    let (code, line, error) = says(&["tour"], &["--store", "postgres://ann:geheim@127.0.0.1:1/x"]);
+    assert_eq!((code, &line["error"]), (3, &"store".into()), "{line}");
+    assert!(!format!("{line}{error}").contains("geheim"), "the password is in {line} {error}");
+    // It is told in no store that is there.
+    let (code, line, _) = says(&["tour"], &["--store", "some.db"]);
+    assert_eq!((code, &line["error"]), (2, &"unknown_name".into()), "{line}");
+    assert!(!std::path::Path::new("some.db").exists());
 }

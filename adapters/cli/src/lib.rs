@@ -50,7 +50,11 @@ struct Cli {
 enum What {
     /// Tell the true story on real git and the embedded store, in a temporary folder.
     Tour {
-        /// Leave the folder for looking.
+        /// The address of a PostgreSQL database (postgres://user@host:5432/database) to have it
+        /// told there, in a schema of the tour's own.
+        #[arg(long, value_name = "ADDRESS")]
+        store: Option<String>,
+        /// Leave the folder for looking, and the schema.
         #[arg(long)]
         keep: bool,
     },
@@ -105,7 +109,7 @@ pub fn run() -> ExitCode {
     let cli = Cli::parse();
     let mut out = show::Show::new(cli.json);
     let done = match &cli.command {
-        What::Tour { keep } => tour::run(*keep, &mut out),
+        What::Tour { keep, store } => tour::run(*keep, store.as_deref(), &mut out),
         What::Work { store, schema, ticks, rebuildable } => {
             place::StorePlace::read(store, schema.as_deref())
                 .and_then(|place| work::run(&place, *ticks, rebuildable, &mut out))

@@ -1,7 +1,8 @@
-//! `freehold tour`: the true story on real git and the embedded store. Every step looks
-//! at the disk and at git itself, and says what it saw.
+//! `freehold tour`: the true story on real git and the embedded store, or on a PostgreSQL server
+//! . Every step looks at the disk and at git itself, and says what it saw.
 
 mod ground;
+mod store;
 mod story;
 
 use serde_json::{Value, json};
@@ -25,14 +26,23 @@ impl Shown<'_> {
     }
 }
 
-pub(crate) fn run(keep: bool, out: &mut Show) -> Result<(), Failure> {
+pub(crate) fn run(keep: bool, address: Option<&str>, out: &mut Show) -> Result<(), Failure> {
+    let server = address.map(store::Server::read).transpose()?;
     let folder = tempfile::Builder::new()
         .prefix("freehold-tour-")
         .tempdir()
         .map_err(|e| Failure::Surroundings(format!("no temporary folder can be made: {e}")))?;
-    out.say(&format!("A tour of Freehold, on real git, in {}", folder.path().display()));
+    let on = server.as_ref().map_or(String::new(), |s| format!(", store in schema {}", s.schema));
+    out.say(&format!("A tour of Freehold, on real git, in {}{on}", folder.path().display()));
     let mut shown = Shown { out, steps: Vec::new(), ok: true };
-    let told = story::tell(folder.path(), &mut shown);
+    let schema = server.as_ref().filter(|_| keep).map(|s| s.schema.clone());
+    let ground = ground::Ground::lay(folder.path(), server);
+    let told = ground.as_ref().map_err(|e| Failure::Surroundings(e.to_string()));
+    let told = told.and_then(|ground| story::tell(ground, &mut shown));
+    let cleared = match ground.as_ref().ok().and_then(|g| g.server.as_ref()) {
+        Some(server) if !keep => server.clear(),
+        Some(_) | None => Ok(()),
+    };
     let (ok, steps) = (shown.ok, shown.steps);
     let path = folder.path().to_owned();
     if keep {
@@ -41,6 +51,7 @@ pub(crate) fn run(keep: bool, out: &mut Show) -> Result<(), Failure> {
         out.say(&format!("Left for looking: {}", path.display()));
     }
     let facts = told?;
+    cleared?;
     let ok = ok && facts.all_true();
     let result = json!({
         "ok": ok,
@@ -51,6 +62,7 @@ pub(crate) fn run(keep: bool, out: &mut Show) -> Result<(), Failure> {
         "marker_restored": facts.marker_restored,
         "leftovers": facts.leftovers,
         "folder": keep.then(|| path.display().to_string()),
+        "schema": schema,
     });
     let words = if ok {
         "All of it is so: nothing was lost, nothing is left over."

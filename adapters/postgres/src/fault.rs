@@ -86,7 +86,8 @@ fn by_code(place: &str, code: &str, detail: String) -> StoreError {
         "26000" | "42P05" => {
             StoreError::Defect { detail: format!("{detail}; behind a pooler, set Options::pooler") }
         }
-        code if code.starts_with("22") || code.starts_with("23") || code.starts_with("42") => {
+        // Values, constraints, statements, and limits that no later try is below.
+        code if ["22", "23", "42", "54"].iter().any(|class| code.starts_with(class)) => {
             StoreError::Defect { detail }
         }
         _other => StoreError::Unavailable { detail },

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use freehold_store::run::Run;
+use freehold_store::run::{Run, may_pass};
 use freehold_store::{Outcome, StoreError, Submission};
 use serde_json::Value;
 use tokio_postgres::Row;
@@ -180,7 +180,7 @@ pub(crate) async fn submit(
             None => attempt(&mut lease, options, submission).await,
         };
         let fault = match tried {
-            Ok(outcome) => return Ok(outcome),
+            Ok(outcome) => return stands(unknown, outcome),
             Err(Missed::Changed(missed, constraint)) => {
                 misses += 1;
                 count(&counters.decided_again);
@@ -222,11 +222,26 @@ pub(crate) async fn submit(
                 };
             }
             Fault::OtherSchema(error) => {
+                // The look needs a connection, and this may be the only one.
+                drop(lease);
                 let found = crate::open::require_current(connections).await.err();
                 return Err(told(unknown, found.unwrap_or(error)));
             }
             fault => return Err(told(unknown, fault.error())),
         }
+    }
+}
+
+/// An answer after a commit whose own answer was lost. One that is in the rows stands: the lost one
+/// was this, or will never be. But a refusal that leaves no row says nothing about a commit that
+/// may still be waiting at the server, decided when it was not refused yet.
+fn stands(unknown: Option<String>, outcome: Outcome) -> Result<Outcome, StoreError> {
+    match (unknown, outcome) {
+        (Some(detail), Outcome::Refused(refused)) if may_pass(refused.refusal.guard) => {
+            let refused = refused.refusal.guard.code();
+            Err(StoreError::Unknown { detail: format!("{detail}; then it was refused: {refused}") })
+        }
+        (_, outcome) => Ok(outcome),
     }
 }
 

@@ -238,7 +238,7 @@ impl<'s> Run<'s> {
                 // D-19: a refusal that may pass later is not remembered; of the others only the
                 // request's row is written.
                 let request = self.submission.envelope.request;
-                let remember = !refusal.guard.may_pass_later()
+                let remember = !may_pass(refusal.guard)
                     && refusal.guard != Guard::RequestContent
                     && refusal.guard != Guard::Permission;
                 if let Some(id) = request.filter(|_| remember) {
@@ -322,6 +322,13 @@ impl<'s> Run<'s> {
     fn stored(&self, value: Value) -> Result<Stored, StoreError> {
         stored(&self.names, value)
     }
+}
+
+/// Whether the same request may be accepted later, by time or by its sender's own renewal: such a
+/// refusal is not remembered (D-19). A host that slept is refused once, renews itself, and asks
+/// again under the same request (D-15).
+pub fn may_pass(guard: Guard) -> bool {
+    guard.may_pass_later() || guard == Guard::InstanceAlive
 }
 
 /// The kind of id that an identity row of this kind holds.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::store::Server;
 use crate::failure::Failure;
 
 /// The folders and files of one tour.
@@ -12,6 +13,8 @@ pub(crate) struct Ground {
     pub(crate) repository: PathBuf,
     pub(crate) root: PathBuf,
     pub(crate) store: PathBuf,
+    /// The store's server, if it is no file.
+    pub(crate) server: Option<Server>,
     /// A git program that fails while a flag file is there.
     pub(crate) moody_git: PathBuf,
     pub(crate) flag: PathBuf,
@@ -19,13 +22,14 @@ pub(crate) struct Ground {
 
 impl Ground {
     /// Makes a repository with three commits on `main`.
-    pub(crate) fn lay(folder: &Path) -> Result<Ground, Failure> {
+    pub(crate) fn lay(folder: &Path, server: Option<Server>) -> Result<Ground, Failure> {
         // Git prints real paths; a temporary folder may be reached through a link.
         let folder = folder.canonicalize().map_err(|e| surroundings("the folder", &e))?;
         let ground = Ground {
             repository: folder.join("repository"),
             root: folder.join("worktrees"),
             store: folder.join("freehold.db"),
+            server,
             moody_git: folder.join("moody-git"),
             flag: folder.join("git-is-down"),
         };
@@ -91,11 +95,13 @@ impl Ground {
     /// memory.
     pub(crate) fn second_process(&self) -> Result<String, Failure> {
         let me = std::env::current_exe().map_err(|e| surroundings("this program", &e))?;
-        let output = Command::new(me)
-            .args(["--json", "work", "--store"])
-            .arg(&self.store)
-            .output()
-            .map_err(|e| surroundings("the second process", &e))?;
+        let mut worker = Command::new(me);
+        worker.args(["--json", "work", "--store"]);
+        match &self.server {
+            Some(server) => worker.args([&server.address, "--schema", &server.schema]),
+            None => worker.arg(&self.store),
+        };
+        let output = worker.output().map_err(|e| surroundings("the second process", &e))?;
         let said = String::from_utf8_lossy(&output.stdout);
         let last = said.lines().last().unwrap_or_default().to_owned();
         if output.status.success() {

@@ -8,16 +8,16 @@ use freehold_kernel::{
     Command, JobState, OperatorCommand, Permissions, Reply, SessionCommand, SessionSource,
     Settings, Span, TableId, TaskCommand, TaskKind,
 };
-use freehold_sqlite::{Options, Sqlite};
 use freehold_store::{Host, NoRuntimes, OnThisThread, Operation, Place, Read, Stands, Wanted, Who};
 use serde_json::json;
 
 use super::Shown;
 use super::ground::{Ground, contents, write};
+use super::store::TourStore;
 use crate::failure::Failure;
 use crate::machine::machine_name;
 
-type TourHost = Host<Sqlite, GitWorkspaces, OnThisThread>;
+type TourHost = Host<TourStore, GitWorkspaces, OnThisThread>;
 
 const MARKER: &str = "work that was never committed\n";
 
@@ -40,21 +40,20 @@ impl Facts {
     }
 }
 
-pub(crate) fn tell(folder: &Path, shown: &mut Shown<'_>) -> Result<Facts, Failure> {
-    let ground = Ground::lay(folder)?;
-    let host = open(&ground, GitWorkspaces::new())?;
+pub(crate) fn tell(ground: &Ground, shown: &mut Shown<'_>) -> Result<Facts, Failure> {
+    let host = open(ground, GitWorkspaces::new())?;
     let ann = Who::new("ann", Permissions::ALL);
     // Retries at once instead of after a minute: the tour would rather not wait.
     set_retries(&host, &ann)?;
-    let (place, root) = begin(&ground, &host, &ann, shown)?;
-    let marker_intact_after_session_deletes = delete_sessions(&ground, &host, &ann, &place, shown)?;
+    let (place, root) = begin(ground, &host, &ann, shown)?;
+    let marker_intact_after_session_deletes = delete_sessions(ground, &host, &ann, &place, shown)?;
     new_session(&host, &ann, &place, shown)?;
-    let race_refused_and_compensated = race(&ground, &host, &ann, &root, shown)?;
-    archive(&ground, &host, &ann, &place, shown)?;
-    let salvage_id = second_process(&ground, &host, &place, shown)?;
-    let (marker_restored, repo) = unarchive(&ground, &host, &ann, shown)?;
-    delete_with_trouble(&ground, &host, &ann, &repo, shown)?;
-    let leftovers = look_for_leftovers(&ground, &host, shown)?;
+    let race_refused_and_compensated = race(ground, &host, &ann, &root, shown)?;
+    archive(ground, &host, &ann, &place, shown)?;
+    let salvage_id = second_process(ground, &host, &place, shown)?;
+    let (marker_restored, repo) = unarchive(ground, &host, &ann, shown)?;
+    delete_with_trouble(ground, &host, &ann, &repo, shown)?;
+    let leftovers = look_for_leftovers(ground, &host, shown)?;
     Ok(Facts {
         marker_intact_after_session_deletes,
         race_refused_and_compensated,
@@ -65,7 +64,7 @@ pub(crate) fn tell(folder: &Path, shown: &mut Shown<'_>) -> Result<Facts, Failur
 }
 
 fn open(ground: &Ground, git: GitWorkspaces) -> Result<TourHost, Failure> {
-    let store = Sqlite::open(&ground.store, Options::default())?;
+    let store = TourStore::open(ground)?;
     Ok(Host::start(store, git, OnThisThread, Box::new(NoRuntimes), &machine_name())?)
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use freehold_kernel::Guard;
+use freehold_kernel::{Guard, Trigger};
 use freehold_postgres::{Options, PostgresStore};
 use freehold_store::store::dump;
 use freehold_store::{Outcome, Store, StoreError};
@@ -18,6 +18,7 @@ use crate::host::{
     runtime, session, submit, task,
 };
 use crate::proxy::{Fate, Proxy};
+use crate::work::{LAPSED, instance, reserve};
 
 /// Polls a future, and drops it when it waits for the `waits`-th time. What came of it, if it
 /// ended before.
@@ -257,6 +258,37 @@ fn a_commit_that_never_arrived_is_sent_again_with_its_request() {
     let accepted = submit(&store, &ask("q", |c| task(c, "t"))).unwrap().accepted().unwrap();
     assert!(!accepted.replayed && !accepted.events.is_empty());
     assert_eq!(place.ids("tasks"), ["t"]);
+}
+
+/// A commit waits at the server when its connection is lost. The command is decided again, and is
+/// refused by then, by time alone; and then the first commit gets its lock after all. Nobody may
+/// have been told that nothing was done (D-19).
+#[test]
+fn a_refusal_after_a_commit_that_still_waits_is_not_believed() {
+    let place = Place::new();
+    let proxy = Proxy::start();
+    let store = through(&proxy, &place);
+    instance(&store, "one");
+    done(&store, &create_workspace("w"));
+    done(&store, &create_task("t"));
+    let wanted = || ask("q", |c| reserve(c, "o", "t", 1, "one", Trigger::Archive));
+    let beside = place.beside();
+    beside.run("BEGIN; SELECT 1 FROM tasks WHERE id = 't' FOR UPDATE");
+    let mut commit = proxy.hang_up(1);
+    std::thread::scope(|scope| {
+        let late = scope.spawn(|| submit(&store, &wanted()));
+        commit.wait();
+        place.clock.advance(LAPSED);
+        commit.go();
+        let error = late.join().unwrap().unwrap_err();
+        assert!(matches!(error, StoreError::Unknown { .. }), "{error}");
+        assert!(error.to_string().contains("instance_alive"), "{error}");
+    });
+    assert_eq!(place.ids("task_resource_cleanup_jobs"), Vec::<String>::new());
+    beside.run("COMMIT");
+    place.beside().until("SELECT count(*) FROM task_resource_cleanup_jobs", 1);
+    // And so the request tells.
+    assert!(submit(&store, &wanted()).unwrap().accepted().unwrap().replayed);
 }
 
 #[test]

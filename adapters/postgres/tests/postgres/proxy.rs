@@ -1,6 +1,6 @@
 //! A proxy between a store and its server: counts round trips, and cuts or holds one of them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -20,6 +20,9 @@ pub(crate) enum Fate {
     CutAfter,
     /// It reaches the server once it is let go; then its arrival here was told.
     Hold(oneshot::Sender<()>, oneshot::Receiver<()>),
+    /// It reaches the server, and its arrival here is told; once it is let go, the client's
+    /// connection ends while the server may still be busy with it.
+    HangUp(oneshot::Sender<()>, oneshot::Receiver<()>),
 }
 
 /// One that is running. Ends with the test's process.
@@ -72,6 +75,15 @@ impl Proxy {
         self.shared.fate.lock().unwrap().take().is_none()
     }
 
+    /// Lets the server have the request that comes after `before` others, and ends the client's
+    /// connection when it is let go, whether there is an answer or not.
+    pub(crate) fn hang_up(&self, before: u64) -> Held {
+        let (arrived, arrives) = oneshot::channel();
+        let (go, goes) = oneshot::channel();
+        self.plan(before, Fate::HangUp(arrived, goes));
+        Held { arrives: Some(arrives), go: Some(go) }
+    }
+
     /// Holds the request that comes after `before` others.
     pub(crate) fn hold(&self, before: u64) -> Held {
         let (arrived, arrives) = oneshot::channel();
@@ -121,19 +133,29 @@ async fn serve(client: TcpStream, server: TcpStream, shared: Arc<Shared>) {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let mute = Arc::new(Notify::new());
-    let answers = tokio::spawn(answers(from_server, to_client, Arc::clone(&mute)));
-    let _ = requests(from_client, to_server, &shared, &mute).await;
+    let hang_up = Arc::new(AtomicBool::new(false));
+    let answers =
+        tokio::spawn(answers(from_server, to_client, Arc::clone(&mute), Arc::clone(&hang_up)));
+    let _ = requests(from_client, to_server, &shared, &mute, &hang_up).await;
     // Either side's end is the other's, once what was asked is answered.
     let _ = answers.await;
 }
 
 /// Passes answers on, until it is told to keep them; then reads one whole answer and ends.
-async fn answers(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mute: Arc<Notify>) {
+async fn answers(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    mute: Arc<Notify>,
+    hang_up: Arc<AtomicBool>,
+) {
     let mut buffer = vec![0; 1 << 16];
     loop {
         tokio::select! {
             biased;
             () = mute.notified() => {
+                if hang_up.load(Ordering::SeqCst) {
+                    let _ = to.shutdown().await;
+                }
                 let mut seen: Vec<u8> = Vec::new();
                 while let Ok(n @ 1..) = from.read(&mut buffer).await {
                     seen.extend(&buffer[..n]);
@@ -158,6 +180,7 @@ async fn requests(
     mut to: OwnedWriteHalf,
     shared: &Shared,
     mute: &Notify,
+    hang_up: &AtomicBool,
 ) -> std::io::Result<()> {
     // The first message has no type.
     let length = from.read_u32().await?;
@@ -192,6 +215,15 @@ async fn requests(
             Some(Fate::Hold(arrived, goes)) => {
                 let _ = arrived.send(());
                 let _ = goes.await;
+            }
+            Some(Fate::HangUp(arrived, goes)) => {
+                to.write_all(&pending).await?;
+                pending.clear();
+                let _ = arrived.send(());
+                let _ = goes.await;
+                hang_up.store(true, Ordering::SeqCst);
+                mute.notify_one();
+                continue;
             }
         }
         to.write_all(&pending).await?;

@@ -235,3 +235,32 @@ fn a_text_that_the_server_cannot_hold() {
     assert!(place.ids("workspaces").is_empty());
     assert_eq!(server().sql(DATABASE, "SELECT 1"), "1");
 }
+
+/// The look at what a schema has become needs a connection, and the pool's only one was in use by
+/// the command that found it out.
+#[test]
+fn a_newer_schema_is_said_with_one_connection_too() {
+    let place = Place::new();
+    let store = place
+        .try_open(Options { connections: 1, pool_wait: Duration::from_secs(3), ..place.options() })
+        .unwrap();
+    place.sql("INSERT INTO freehold_schema VALUES (99, 'x', 0); DROP FUNCTION commit_1");
+    let error = submit(&store, &create_workspace("w")).unwrap_err();
+    assert!(matches!(error, StoreError::Newer { found: 99, known: 1, .. }), "{error}");
+}
+
+/// What is beyond a limit of the server stays beyond it: nobody is told to try again.
+#[test]
+fn a_limit_of_the_server_does_not_pass() {
+    let place = Place::new();
+    let store = place.open();
+    place.sql(
+        "CREATE FUNCTION limited() RETURNS trigger LANGUAGE plpgsql AS \
+         $$BEGIN RAISE EXCEPTION 'too long' USING ERRCODE = 'program_limit_exceeded'; END$$; \
+         CREATE TRIGGER limited AFTER INSERT ON journal FOR EACH ROW EXECUTE FUNCTION limited()",
+    );
+    let error = submit(&store, &create_workspace("w")).unwrap_err();
+    assert!(matches!(&error, StoreError::Defect { detail } if detail.contains("54000")), "{error}");
+    assert!(!error.may_pass_later());
+    assert!(place.ids("workspaces").is_empty());
+}

@@ -5,7 +5,8 @@ use freehold_store::store::dump;
 use freehold_store::{Outcome, Read, Store, StoreError};
 
 use crate::host::{
-    Beside, Place, create_session, create_task, create_workspace, done, journal, runtime, submit,
+    Beside, Place, ask, create_session, create_task, create_workspace, done, journal, runtime,
+    submit,
 };
 
 fn host(place: &Place) -> Beside {
@@ -139,4 +140,33 @@ fn a_schema_that_is_gone_or_newer_is_said_in_the_hosts_transaction() {
         store.submit_in(&mut transaction, &create_workspace("w")).await.unwrap_err()
     });
     assert!(matches!(error, StoreError::Newer { found: 99, known: 1, .. }), "{error}");
+}
+
+/// The host goes back to a savepoint of its own and asks once more: what was undone is as if it had
+/// never been asked, its request included, and the journal has what stayed.
+#[test]
+fn a_host_that_goes_back_to_its_savepoint_undoes_the_command_and_its_request() {
+    let place = Place::new();
+    let store = place.open();
+    done(&store, &create_workspace("w"));
+    let mut host = host(&place);
+    let wanted = |name: &str| ask("q", |c| crate::host::task(c, name));
+    runtime().block_on(async {
+        let mut transaction = host.client.transaction().await.unwrap();
+        let mut part = transaction.savepoint("freehold_within").await.unwrap();
+        let first = store.submit_in(&mut part, &wanted("t1")).await.unwrap();
+        assert!(first.accepted().is_ok());
+        part.rollback().await.unwrap();
+        let second = store.submit_in(&mut transaction, &wanted("t2")).await.unwrap();
+        assert!(!second.accepted().unwrap().replayed);
+        // In the same transaction, and still not committed, the request is known.
+        let again = store.submit_in(&mut transaction, &wanted("t2")).await.unwrap();
+        assert!(again.accepted().unwrap().replayed);
+        transaction.commit().await.unwrap();
+    });
+    assert_eq!(place.ids("tasks"), ["t2"]);
+    assert!(submit(&store, &wanted("t2")).unwrap().accepted().unwrap().replayed);
+    let journal = journal(&store, 0, 2);
+    let subjects: Vec<&str> = journal.iter().map(|l| l.columns["subject"].as_str()).collect();
+    assert_eq!(subjects, ["w", "t2"]);
 }

@@ -337,7 +337,8 @@ impl Store for Sample {
             for read in &reads {
                 let world = disk.lock().world.clone();
                 rows.absorb(
-                    Memory::resume("sample", self.clock(), world).read_now(&[read.clone()])?,
+                    Memory::resume("sample", self.clock(), world)
+                        .read_now(std::slice::from_ref(read))?,
                 );
                 an_await().await;
             }
