@@ -414,6 +414,31 @@ fn w31_a_persons_process_in_the_worktree_outlives_the_agents_stop() {
     assert!(salvage_holds(&ground, "precious\n"));
 }
 
+/// The limit of what a stop finds: who left the session and cleared his environment. The removal
+/// still waits for him.
+#[test]
+fn w31_one_who_escaped_every_proof_holds_up_the_removal_and_is_not_killed() {
+    let ground = Ground::new();
+    let (host, runtimes) = local(&ground);
+    let (_, made) = settled(&ground, &host);
+    let text = "setsid env -i /bin/sleep 1000 & echo $!; wait";
+    let mut agent = Agent::begin(&host, &runtimes, "one", &made.place.path, text);
+    let pids = agent.pids(1);
+    until("it has escaped", || {
+        let own = std::fs::read(format!("/proc/{}/environ", pids[1])).unwrap();
+        own.is_empty() && std::fs::read(format!("/proc/{}/comm", pids[1])).unwrap() == b"sleep\n"
+    });
+    host.archive_task(&ann(), "t", &Operation::new("o")).unwrap();
+    assert_eq!(status(&host, "runtime-one"), RuntimeStatus::Stopped);
+    host.tick().unwrap();
+    assert!(made.place.path.join("story.txt").exists(), "removed under a process");
+    assert_eq!(living(&pids), [pids[1]]);
+    kill(pids[1]);
+    until("it is dead", || !lives(pids[1]));
+    quiet(&ground, &host);
+    assert!(!made.place.path.exists());
+}
+
 #[test]
 fn c17_what_another_machine_has_to_stop_is_left_to_it_and_costs_no_try() {
     let ground = Ground::new();

@@ -9,6 +9,27 @@
 //! that was started by somebody else on the runtime's behalf (a container engine, a scheduler).
 //! If it stands in a worktree, the removal of that still waits for it (W-31).
 //!
+//! ```
+//! use freehold_runtime::{LocalRuntimes, Program, Running, Sink};
+//! use freehold_store::{Drive, Host, Store, Workspaces};
+//!
+//! /// What a host does for the effect `StartTurn` of a runtime that is `starting`. It hands the
+//! /// same runtimes to `Host::start`, in an `Arc`.
+//! fn start<S: Store, W: Workspaces, D: Drive>(
+//!     host: &Host<S, W, D>,
+//!     runtimes: &LocalRuntimes,
+//!     runtime: &str,
+//!     worktree: &std::path::Path,
+//! ) -> Result<Running, Box<dyn std::error::Error>> {
+//!     let agent = Program::new("/usr/bin/agent", worktree)
+//!         .arg("--quiet")
+//!         .env("HOME", "/home/agent")
+//!         .spoken_to()
+//!         .outputs(Sink::Pipe, Sink::Nowhere);
+//!     Ok(host.start_runtime(runtime, runtimes.prepare(agent)?)?)
+//! }
+//! ```
+//!
 //! Calls block, on the thread that the host handed over (A-7). Nothing here starts a thread.
 
 mod birth;
