@@ -418,6 +418,24 @@ pub enum AttemptCommand {
         /// Whose process makes it.
         instance: InstanceId,
     },
+    /// A restore out of trash, in place: directory and registration are moved back by an attempt
+    /// like any other (W-35, W-1). What it must find is named, and compared with the rows.
+    BeginRestore {
+        /// The new attempt.
+        attempt: AttemptId,
+        /// Its token.
+        token: Token,
+        /// The trash row.
+        trash: TrashId,
+        /// The environment of its repository row.
+        environment: EnvironmentId,
+        /// That row.
+        repo: RepoId,
+        /// Where the directory was, and will be.
+        path: PathId,
+        /// Whose process restores it.
+        instance: InstanceId,
+    },
     /// The checkout was verified.
     Materialised {
         /// The attempt.
@@ -594,6 +612,12 @@ pub enum CleanupCommand {
     GiveUpRoot {
         /// The part of a job.
         job_root: JobRootId,
+    },
+    /// The expiry of a salvage entry whose retention, to which a person consented, has lapsed
+    /// (W-34).
+    ExpireSalvage {
+        /// The entry.
+        salvage: SalvageId,
     },
     /// The purge of a trash row whose retention has lapsed (D-20).
     Purge {
@@ -816,6 +840,7 @@ commands! {
     "workspace.abort_delete" LIFECYCLE X::Operation(O::AbortWorkspaceDelete { .. }),
     "workspace.finish_delete" LIFECYCLE X::Operation(O::FinishWorkspaceDelete { .. }),
     "attempt.begin" TASK X::Attempt(A::Begin { .. }),
+    "trash.restore" LIFECYCLE X::Attempt(A::BeginRestore { .. }),
     "attempt.materialised" TASK X::Attempt(A::Materialised { .. }),
     "attempt.persist" TASK X::Attempt(A::Persist { .. }),
     "attempt.give_up" TASK X::Attempt(A::GiveUp { .. }),
@@ -835,6 +860,7 @@ commands! {
     "cleanup.park" SYSTEM X::Cleanup(C::Park { .. }),
     "cleanup.rescue" SYSTEM X::Cleanup(C::Rescue { .. }),
     "cleanup.give_up_root" SYSTEM X::Cleanup(C::GiveUpRoot { .. }),
+    "salvage.expire" SYSTEM X::Cleanup(C::ExpireSalvage { .. }),
     "trash.purge" SYSTEM X::Cleanup(C::Purge { .. }),
     "job.retry" LIFECYCLE X::Operator(P::Retry { .. }),
     "job.cancel" LIFECYCLE X::Operator(P::Cancel { .. }),

@@ -151,8 +151,12 @@ codes! {
         SalvageKept = "salvage_kept",
         /// W-34.
         SalvageRestored = "salvage_restored",
+        /// W-34.
+        SalvageExpired = "salvage_expired",
         /// D-20.
         TrashKept = "trash_kept",
+        /// D-20.
+        TrashRestoring = "trash_restoring",
         /// D-20.
         TrashPurging = "trash_purging",
         /// D-20.

@@ -316,6 +316,12 @@ lookups! {
         PurgedTrashOfRemovals = Trash.id from Removals.authority_id, None;
         /// The trash rows that removals filled.
         TrashOfRemovals = Trash.removal_id from Removals.id, Some(TableId::Removals);
+        /// The trash rows that attempts restore. Only the command that begins such an attempt adds
+        /// to them.
+        TrashOfAttempts = Trash.worktree_id from Attempts.worktree_id
+            except state &["kept", "purging", "gone"], Some(TableId::Attempts);
+        /// The removals that made the salvage.
+        RemovalsOfSalvage = Removals.id from Salvage.removal_id, None;
         /// Turns that have not ended.
         TurnsOfSessions = Turns.session_id from Sessions.id
             except phase &["ended"], Some(TableId::Sessions);

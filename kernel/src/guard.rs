@@ -352,6 +352,9 @@ guards! {
     TrashLapsed = "trash_lapsed", Rule, "D-20",
         "the trash is still kept for a restore",
         "wait for its retention", true;
+    SalvageLapsed = "salvage_lapsed", Rule, "W-34",
+        "the salvage is kept: nobody consented to a retention, or it has not lapsed",
+        "wait for the retention, or set one with recorded consent", true;
     RescueRunning = "rescue_running", Redundant, "C-4",
         "the claim ended by itself",
         "what finished stays finished", false;
@@ -383,8 +386,8 @@ guards! {
         "the job is at its end",
         "nothing is to be cancelled", false;
     RestoreFits = "restore_fits", Rule, "W-34",
-        "the worktree is not there, or is of another repository than the salvage entry",
-        "make it again, or name another one to restore into", false;
+        "what is to be put back does not belong there, or nothing is there to put it into",
+        "make the worktree again, or name another one to restore into", false;
     ForgetLeft = "forget_left", Validation, "C-15",
         "the resource is settled",
         "nothing is to be forgotten", false;

@@ -894,7 +894,15 @@ rows! {
         root_patience: Span,
         /// How long a stop may take (T-5).
         stop_bound: Span,
-    } content []
+        /// How long salvage is kept at least; 0 keeps it for ever (W-34).
+        salvage_retention: Span,
+        /// The digest of the words by which a person consented to that retention.
+        salvage_consent: Option<ContentHash>,
+        /// Who consented.
+        salvage_consent_by: Option<ActorId>,
+        /// When.
+        salvage_consent_at: Option<Time>,
+    } content ["salvage_consent_words"]
 }
 
 impl Settings {
@@ -916,7 +924,22 @@ impl Settings {
         salvage_limit: 2 * 1024 * 1024 * 1024,
         root_patience: Span::hours(7 * 24),
         stop_bound: Span::seconds(30),
+        salvage_retention: Span(0),
+        salvage_consent: None,
+        salvage_consent_by: None,
+        salvage_consent_at: None,
     };
+
+    /// When a salvage entry made at `made_at` has expired (W-34): the retention counts from the
+    /// consent or from the making, whichever is later. None while nobody consented.
+    pub fn salvage_expires(&self, made_at: Time) -> Option<Time> {
+        match (self.salvage_consent, self.salvage_consent_at) {
+            (Some(_), Some(at)) if self.salvage_retention.0 > 0 => {
+                Some(at.max(made_at) + self.salvage_retention)
+            }
+            (_, _) => None,
+        }
+    }
 
     /// The wait after `tries` failed tries (C-2).
     pub const fn wait_after(&self, tries: u32) -> Span {

@@ -38,6 +38,7 @@ pub struct Warrant {
     step: RemovalStep,
     delete_branch: bool,
     may_discard: Unsaved,
+    keep_trash: bool,
 }
 
 impl Warrant {
@@ -52,6 +53,7 @@ impl Warrant {
         step: RemovalStep,
         delete_branch: bool,
         may_discard: Unsaved,
+        keep_trash: bool,
     ) -> Warrant {
         Warrant {
             removal,
@@ -63,6 +65,7 @@ impl Warrant {
             step,
             delete_branch,
             may_discard,
+            keep_trash,
         }
     }
 
@@ -105,6 +108,12 @@ impl Warrant {
     /// now or later, is kept before anything is removed.
     pub fn may_discard(&self) -> Unsaved {
         self.may_discard
+    }
+
+    /// Whether the trash stays for a while: then its head, index and refs are salvaged even if
+    /// nothing is unsaved, so that no garbage collection hollows it out (W-35).
+    pub fn keeps_trash(&self) -> bool {
+        self.keep_trash
     }
 
     /// Whether the branch may go too, if it is reached elsewhere (W-39).

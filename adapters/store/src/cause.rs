@@ -23,6 +23,7 @@ pub(crate) fn of(command: &Command) -> Option<(Kind, u128)> {
         },
         Command::Attempt(c) => match c {
             A::Begin { attempt, .. }
+            | A::BeginRestore { attempt, .. }
             | A::Materialised { attempt, .. }
             | A::Persist { attempt, .. }
             | A::GiveUp { attempt, .. }
@@ -45,6 +46,7 @@ pub(crate) fn of(command: &Command) -> Option<(Kind, u128)> {
             | C::RecordFailure { removal, .. }
             | C::RenewRemoval { removal, .. }
             | C::TakeOverRemoval { removal, .. } => Some((Kind::RemovalId, removal.0)),
+            C::ExpireSalvage { salvage } => Some((Kind::SalvageId, salvage.0)),
             C::Purge { trash, .. } => Some((Kind::TrashId, trash.0)),
         },
         Command::Operator(c) => match c {

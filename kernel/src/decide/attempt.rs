@@ -2,6 +2,7 @@
 
 use super::relations::*;
 use super::removal::NewRemoval;
+use super::restore::restoring;
 use super::{Ctx, known};
 use crate::command::AttemptCommand;
 use crate::decision::*;
@@ -19,6 +20,7 @@ impl<G: GuardSet> Ctx<'_, G> {
     ) -> Result<Decision, Refusal> {
         match *command {
             AttemptCommand::Begin { .. } => self.begin_attempt(command).map(Decision::from),
+            AttemptCommand::BeginRestore { .. } => self.begin_restore(command).map(Decision::from),
             AttemptCommand::Materialised { attempt, token } => {
                 let attempt = self.my_attempt(attempt, token)?;
                 self.open_attempt(&attempt)?;
@@ -143,7 +145,7 @@ impl<G: GuardSet> Ctx<'_, G> {
     }
 
     /// What the attempt is for: a new row, or one whose worktree is not on the disk (W-6, W-7).
-    fn slot_for(
+    pub(crate) fn slot_for(
         &self,
         environment: &Environment,
         repo: RepoId,
@@ -291,6 +293,7 @@ impl<G: GuardSet> Ctx<'_, G> {
             updated_at: now,
             ..row
         });
+        self.end_restoring(attempt, machine::trash::Input::Restored)?;
         self.event(EventKind::AttemptOwned, attempt.row_key(), "");
         self.event(EventKind::WorktreeOwned, RowKey::repo(attempt.repo_id), "");
         let owner = self.view.environments.id(attempt.task_environment_id.0).map(|e| e.task_id);
@@ -391,6 +394,13 @@ impl<G: GuardSet> Ctx<'_, G> {
             Found::Mismatch if self.test(Guard::CompensateOnlyOwn, false) => {}
             Found::Mismatch => {
                 // Somebody else's: left alone; this attempt has nothing there (W-5, P-9).
+                self.end_restoring(&attempt, machine::trash::Input::GiveUp)?;
+                self.undone(&attempt)?;
+                return Ok(Reply::Compensated.into());
+            }
+            // A restore that moved nothing, or was put back: it is kept as before (W-4).
+            Found::InTrash if restoring(self.view, &attempt).is_some() => {
+                self.end_restoring(&attempt, machine::trash::Input::GiveUp)?;
                 self.undone(&attempt)?;
                 return Ok(Reply::Compensated.into());
             }
@@ -399,6 +409,10 @@ impl<G: GuardSet> Ctx<'_, G> {
         if evidence.obstacle != Reason::None {
             return Ok(Reply::NotNow { reason: evidence.obstacle }.into());
         }
+        // W-4: what a restore brought back goes into trash again, salvaged like any other, since
+        // somebody may have worked in it meanwhile; the trash that it came from is empty.
+        let keep_trash = restoring(self.view, &attempt).is_some();
+        self.end_restoring(&attempt, machine::trash::Input::Restored)?;
         self.permit_removal(
             NewRemoval {
                 id: removal,
@@ -412,7 +426,7 @@ impl<G: GuardSet> Ctx<'_, G> {
                 instance: instance.id,
                 delete_branch: !attempt.branch_existed,
                 // What an attempt made was never used: nothing to keep for a restore.
-                keep_trash: false,
+                keep_trash,
             },
             evidence,
         )

@@ -347,6 +347,21 @@ fn attempt(command: &AttemptCommand, to: &mut Vec<L>) {
                 L::RemovalsOnPath(path),
             ]);
         }
+        AttemptCommand::BeginRestore {
+            attempt, trash, environment, repo, path, instance, ..
+        } => {
+            environment_with_owner(environment, to);
+            to.extend([
+                L::Repo(repo),
+                L::Attempt(attempt),
+                L::Trash(trash),
+                L::RootsOfTrash,
+                L::Instance(instance),
+                L::ReposOnPath(path),
+                L::AttemptsOnPath(path),
+                L::RemovalsOnPath(path),
+            ]);
+        }
         AttemptCommand::Materialised { attempt, .. } | AttemptCommand::Renew { attempt, .. } => {
             to.push(L::Attempt(attempt));
         }
@@ -362,6 +377,7 @@ fn attempt(command: &AttemptCommand, to: &mut Vec<L>) {
                 L::ReposOfAttempts,
                 L::AttemptsOfEnvironments,
                 L::RootsOfAttempts,
+                L::TrashOfAttempts,
             ]);
             if let AttemptCommand::Recover { instance, .. } = *command {
                 to.push(L::Instance(instance));
@@ -372,6 +388,7 @@ fn attempt(command: &AttemptCommand, to: &mut Vec<L>) {
                 L::Attempt(attempt),
                 L::RemovalsOfAttempts,
                 L::RootsOfAttempts,
+                L::TrashOfAttempts,
                 L::Removal(removal),
                 L::Instance(instance),
             ]);
@@ -438,6 +455,9 @@ fn cleanup(command: &CleanupCommand, to: &mut Vec<L>) {
         | CleanupCommand::Rescue { job_root, .. }
         | CleanupCommand::GiveUpRoot { job_root } => {
             to.extend([L::JobRoot(job_root), L::JobsOfRoots, L::RootsOfJobs, L::ResourcesOfJobs]);
+        }
+        CleanupCommand::ExpireSalvage { salvage } => {
+            to.extend([L::Salvage(salvage), L::RemovalsOfSalvage, L::TrashOfRemovals]);
         }
         CleanupCommand::Purge { trash, removal, instance, .. } => {
             to.extend([

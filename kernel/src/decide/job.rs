@@ -64,6 +64,9 @@ impl<G: GuardSet> Ctx<'_, G> {
             CleanupCommand::GiveUpRoot { job_root } => {
                 self.give_up_root(job_root).map(Decision::from)
             }
+            CleanupCommand::ExpireSalvage { salvage } => {
+                self.expire_salvage(salvage).map(Decision::from)
+            }
             CleanupCommand::Purge { trash, removal, token, instance } => {
                 self.purge(trash, removal, token, instance)
             }

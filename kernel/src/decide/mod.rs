@@ -13,6 +13,7 @@ mod permit;
 pub(crate) mod relations;
 mod removal;
 mod reserve;
+mod restore;
 mod session;
 mod snapshot;
 mod system;

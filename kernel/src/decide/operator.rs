@@ -30,6 +30,7 @@ impl<G: GuardSet> Ctx<'_, G> {
             }
             OperatorCommand::ChangeSettings { settings } => {
                 self.hold(Guard::SettingsSane, sane(&settings), || InTheWay::NONE)?;
+                let settings = self.with_consent(settings);
                 if self.settings() == settings {
                     return Ok(Reply::Unchanged);
                 }
@@ -55,6 +56,25 @@ impl<G: GuardSet> Ctx<'_, G> {
                 Ok(Reply::Done)
             }
         }
+    }
+
+    /// W-34: who consented to the retention of salvage, and when, is what this command saw, and
+    /// stays while neither the retention nor the words change.
+    fn with_consent(&self, new: Settings) -> Settings {
+        let old = self.settings();
+        if new.salvage_retention.0 == 0 {
+            let none = (None, None, None);
+            let (salvage_consent, salvage_consent_by, salvage_consent_at) = none;
+            return Settings { salvage_consent, salvage_consent_by, salvage_consent_at, ..new };
+        }
+        let same = new.salvage_retention == old.salvage_retention
+            && new.salvage_consent == old.salvage_consent;
+        let (by, at) = if same {
+            (old.salvage_consent_by, old.salvage_consent_at)
+        } else {
+            (Some(self.actor.id), Some(self.now))
+        };
+        Settings { salvage_consent_by: by, salvage_consent_at: at, ..new }
     }
 
     /// A restore is a making (W-34): its owner is active and free of a barrier, and the worktree
@@ -226,4 +246,7 @@ const fn sane(s: &Settings) -> bool {
         && s.salvage_limit > 0
         && s.root_patience.0 > 0
         && s.stop_bound.0 > 0
+        // W-34: salvage expires by nobody's silence.
+        && s.salvage_retention.0 >= 0
+        && (s.salvage_retention.0 == 0 || s.salvage_consent.is_some())
 }

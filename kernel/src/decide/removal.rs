@@ -100,6 +100,7 @@ impl<G: GuardSet> Ctx<'_, G> {
                 step,
                 removal.delete_branch,
                 self.may_discard(removal),
+                removal.keep_trash,
             )),
         })
     }
@@ -285,11 +286,16 @@ impl<G: GuardSet> Ctx<'_, G> {
         }
         let resource = removal.resource.and_then(|r| self.view.resources.id(r.0));
         let job = resource.and_then(|r| self.view.jobs.id(r.job_id.0));
+        // W-4: what the compensation of a restore puts back is offered again.
+        let attempt = match removal.authority() {
+            Authority::Attempt(id) if removal.keep_trash => self.view.attempts.id(id.0),
+            Authority::Attempt(_) | Authority::Job(_) | Authority::Trash(_) => None,
+        };
         let row = Trash {
             id,
             removal_id: removal.id,
-            task_id: job.map(|j| j.task_id),
-            repo_id: removal.repo_id,
+            task_id: job.map(|j| j.task_id).or(attempt.map(|a| a.task_id)),
+            repo_id: removal.repo_id.or(attempt.map(|a| a.repo_id)),
             root_id: removal.root_id,
             path: removal.path,
             worktree_id: removal.identity,

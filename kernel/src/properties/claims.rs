@@ -38,7 +38,9 @@ fn proof(step: &Step<'_>) -> Proof {
         | C::RecordFailure { removal, token, .. }
         | C::RenewRemoval { removal, token }
         | C::TakeOverRemoval { removal, old_token: token, .. } => Proof::Removal(removal, token),
-        C::Claim { .. } | C::GiveUpRoot { .. } | C::Purge { .. } => Proof::Nothing,
+        C::Claim { .. } | C::GiveUpRoot { .. } | C::ExpireSalvage { .. } | C::Purge { .. } => {
+            Proof::Nothing
+        }
     }
 }
 

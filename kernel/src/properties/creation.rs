@@ -372,7 +372,11 @@ pub(super) fn replaced_token_does_nothing(step: &Step<'_>) -> Holds {
             | AttemptCommand::Renew { attempt, token }
             | AttemptCommand::Compensate { attempt, token, .. },
         ) => (attempt, token),
-        Command::Attempt(AttemptCommand::Begin { .. } | AttemptCommand::Recover { .. })
+        Command::Attempt(
+            AttemptCommand::Begin { .. }
+            | AttemptCommand::BeginRestore { .. }
+            | AttemptCommand::Recover { .. },
+        )
         | Command::Session(_)
         | Command::Turn(_)
         | Command::Task(_)

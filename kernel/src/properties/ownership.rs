@@ -367,7 +367,8 @@ pub(super) fn unsaved_is_kept(view: &View, disk: &Disk) -> Holds {
         let kept = view
             .salvage
             .iter()
-            .filter(|s| s.worktree_id == worktree.identity && s.state != SalvageState::Expired)
+            .filter(|s| s.worktree_id == worktree.identity)
+            .filter(|s| s.state != SalvageState::Expired || may_have_expired(view, s))
             .fold(Unsaved::NONE, |all, s| all.with(s.contents));
         let safe = Unsaved(worktree.unsaved.0 & kept.0 & worktree.salvaged.0);
         let lost = Unsaved(worktree.unsaved.0 & !safe.0 & !consented(view, worktree.moved_by).0);
@@ -381,6 +382,14 @@ pub(super) fn unsaved_is_kept(view: &View, disk: &Disk) -> Holds {
         return Err(w.with(word.map_or("", |(_, code)| *code)));
     }
     Ok(())
+}
+
+/// W-34: only a retention that a person consented to ends a salvage.
+fn may_have_expired(view: &View, salvage: &Salvage) -> bool {
+    view.settings
+        .id(1)
+        .and_then(|s| s.salvage_expires(salvage.made_at))
+        .is_some_and(|until| until <= view.now)
 }
 
 /// What might be lost: by the consent of the job that removed it, or whose trash was purged.

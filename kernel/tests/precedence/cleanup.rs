@@ -17,7 +17,7 @@ fn edit_part(v: &mut View, change: fn(&mut JobRoot)) {
     }
 }
 
-fn claim() -> Command {
+pub(super) fn claim() -> Command {
     let (token, instance) = (Token(30), InstanceId(1));
     Command::Cleanup(CleanupCommand::Claim { job_root: part(), token, instance })
 }
@@ -48,7 +48,7 @@ fn cleanup_claim() {
     );
 }
 
-fn permit() -> Command {
+pub(super) fn permit() -> Command {
     let resource = world().resources.iter().find(|r| r.kind == ResourceKind::Worktree).unwrap();
     Command::Cleanup(CleanupCommand::Permit {
         resource: resource.id,

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod cleanup;
+mod restore;
 
 use std::sync::OnceLock;
 

@@ -227,6 +227,8 @@ CREATE TABLE trash (
     version bigint NOT NULL
 );
 CREATE INDEX trash_by_removal ON trash (removal_id);
+CREATE INDEX trash_being_restored ON trash (worktree_id)
+    WHERE state NOT IN ('kept', 'purging', 'gone');
 
 -- D-20.
 CREATE TABLE salvage (
@@ -482,6 +484,11 @@ CREATE TABLE settings (
     salvage_limit bigint NOT NULL,
     root_patience bigint NOT NULL,
     stop_bound bigint NOT NULL,
+    salvage_retention bigint NOT NULL,
+    salvage_consent text COLLATE "C",
+    salvage_consent_by text COLLATE "C",
+    salvage_consent_at bigint,
+    salvage_consent_words text COLLATE "C",
     version bigint NOT NULL
 );
 

@@ -225,6 +225,8 @@ CREATE TABLE trash (
     version INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX trash_by_removal ON trash (removal_id);
+CREATE INDEX trash_being_restored ON trash (worktree_id)
+    WHERE state NOT IN ('kept', 'purging', 'gone');
 
 -- D-20.
 CREATE TABLE salvage (
@@ -480,6 +482,11 @@ CREATE TABLE settings (
     salvage_limit INTEGER NOT NULL,
     root_patience INTEGER NOT NULL,
     stop_bound INTEGER NOT NULL,
+    salvage_retention INTEGER NOT NULL,
+    salvage_consent TEXT,
+    salvage_consent_by TEXT,
+    salvage_consent_at INTEGER,
+    salvage_consent_words TEXT,
     version INTEGER NOT NULL
 ) STRICT;
 

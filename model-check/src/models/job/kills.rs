@@ -2,7 +2,7 @@
 
 use freehold_kernel::{
     AttemptCommand, CleanupCommand, ClosingKind, Command, Evidence, Found, Guard, OperatorCommand,
-    Reason, RemovalStep, SessionCommand, Settings, Span, TaskCommand, Trigger, Unsaved,
+    Reason, RemovalStep, SalvageId, SessionCommand, Settings, Span, TaskCommand, Trigger, Unsaved,
     UnsavedPolicy,
 };
 
@@ -62,6 +62,7 @@ pub const KILLS: &[Kill] = &[
     kill(&[Guard::SalvagedFirst], salvage_comes_to_nothing, "P-29", 4),
     kill(&[Guard::TrashKept], two_sweepers, "P-12", 2),
     kill(&[Guard::TrashLapsed], kept_trash, "P-38", 1),
+    kill(&[Guard::SalvageLapsed], nobody_consented, "P-29", 1),
     kill(&[Guard::RescueToken], old_rescuer, "P-35", 5),
     kill(&[Guard::RescueLapsed], wrong_clock, "P-34", 1),
     kill(&[Guard::CancelKind], deletion_cancelled, "P-3", 1),
@@ -411,6 +412,17 @@ fn restore_into_nothing() -> System {
     cleaned(&mut world, job(0));
     unarchive(&mut world);
     system(world).with(Restorer { into: 0, instance: 0 })
+}
+
+/// What was salvaged is to expire, and nobody consented to a retention.
+fn nobody_consented() -> System {
+    let mut world = owned(1);
+    write(&mut world, 0);
+    operated(&mut world, 0, Trigger::Archive);
+    cleaned(&mut world, job(0));
+    let entry = world.view.salvage.iter().next().map_or(SalvageId(0), |s| s.id);
+    let command = Command::Cleanup(CleanupCommand::ExpireSalvage { salvage: entry });
+    system(world).with(insists("a sweeper", "lets the salvage expire", command))
 }
 
 /// An operator forgets what an executor is at work on.
