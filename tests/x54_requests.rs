@@ -739,6 +739,84 @@ fn jobs_and_removals(caller: &Caller) {
     let of = |j: &&Job| j.state == JobState::Pending && j.trigger == Trigger::Archive;
     let cancelled = pending.iter().find(of).unwrap().id;
     caller.twice("job.cancel", operator(OperatorCommand::Cancel { job: cancelled }));
+    // The first worktree's purge comes to its end, and then its salvage.
+    let (step, found_something) = (Purged, true);
+    let purged =
+        CleanupCommand::RecordStep { removal, token, step, found_something, salvage: None };
+    caller.once(cleanup(purged));
+    let settings = Settings {
+        salvage_retention: Span::seconds(10),
+        salvage_consent: Some(ContentHash(derive(7, 7))),
+        trash_retention: Span::seconds(100),
+        ..Settings::DEFAULT
+    };
+    caller.once(operator(OperatorCommand::ChangeSettings { settings }));
+    caller.lapse(10);
+    caller.twice("salvage.expire", cleanup(CleanupCommand::ExpireSalvage { salvage }));
+    restored(caller);
+}
+
+/// The other worktree is trashed too, and comes back.
+fn restored(caller: &Caller) {
+    let instance = caller.me;
+    let unarchive = || {
+        caller.once(|c| {
+            let task = c.id("t")?;
+            Ok(Command::Operation(OperationCommand::Unarchive { task, cascade: false }))
+        });
+    };
+    unarchive();
+    caller.archive("o6", "t");
+    let rows = caller.rows(&[TableId::JobRoots, TableId::Jobs, TableId::Resources]);
+    let job =
+        rows.jobs.iter().filter(|j| j.state == JobState::Pending).max_by_key(|j| j.created_at);
+    let job = job.unwrap().id;
+    let resource = rows
+        .resources
+        .iter()
+        .find(|r| r.job_id == job && r.kind == ResourceKind::Worktree && r.managed)
+        .copied()
+        .unwrap();
+    let (job_root, token) = (resource.job_root_id, Token(fresh()));
+    caller.once(cleanup(CleanupCommand::Claim { job_root, token, instance }));
+    let (removal, removal_token) = (RemovalId(fresh()), Token(fresh()));
+    let evidence = Evidence { unsaved: Unsaved::NONE, ..HERE };
+    let resource = resource.id;
+    caller.once(cleanup(CleanupCommand::Permit {
+        resource,
+        token,
+        removal,
+        removal_token,
+        evidence,
+    }));
+    use RemovalStep::*;
+    for step in [Salvaged, Renamed, Compared, Unregistered, BranchSettled] {
+        let (token, found_something, salvage) = (removal_token, true, None);
+        let done = CleanupCommand::RecordStep { removal, token, step, found_something, salvage };
+        caller.once(cleanup(done));
+    }
+    unarchive();
+    let reads = [Read::all(TableId::Trash), Read::all(TableId::Repos)];
+    let rows = caller.host.read(&reads).unwrap();
+    let trash = *rows.view.trash.iter().find(|t| t.state == TrashState::Kept).unwrap();
+    let row = *rows.view.repos.id(trash.repo_id.unwrap().0).unwrap();
+    let (id, token) = (AttemptId(fresh()), Token(fresh()));
+    caller.twice("trash.restore", |c| {
+        c.know(&rows.names);
+        Ok(Command::Attempt(AttemptCommand::BeginRestore {
+            attempt: id,
+            token,
+            trash: trash.id,
+            environment: row.task_environment_id,
+            repo: row.id,
+            path: trash.path,
+            instance,
+        }))
+    });
+    caller.once(attempt(AttemptCommand::Materialised { attempt: id, token }));
+    caller.once(attempt(AttemptCommand::Persist { attempt: id, token }));
+    let rows = caller.rows(&[TableId::Trash]);
+    assert_eq!(rows.trash.id(trash.id.0).unwrap().state, TrashState::Gone);
 }
 
 /// A refusal that will not pass by itself is an outcome like any other; one that may pass is not

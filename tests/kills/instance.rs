@@ -240,6 +240,9 @@ impl Instance<'_> {
                 self.recreate(&report.repo)?;
                 self.host.restore(&ann(), salvage)?;
             }
+            Stands::FromTrash(trash) => {
+                self.host.put_back(&ann(), trash, &freehold_store::Target::default())?;
+            }
         }
         Ok(())
     }

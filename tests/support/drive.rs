@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use freehold_git::{GitWorkspaces, PathLock};
 use freehold_kernel::*;
 use freehold_store::workspaces::{
-    Inspection, Plan, Pulse, Restored, RootPlace, StepDone, WorkspaceError, Workspaces,
+    InTrash, Inspection, Plan, Pulse, Restored, RootPlace, StepDone, WorkspaceError, Workspaces,
 };
 use freehold_store::{
     Accepted, Host, HostError, NoRuntimes, OnThisThread, Place, Read, RuntimeHandle, Runtimes,
@@ -196,6 +196,39 @@ impl Workspaces for Hooked<'_> {
         salvage_ref: &str,
     ) -> Result<Restored, WorkspaceError> {
         self.around("restore", &place.path, || self.inner.restore(lock, place, salvage_ref))
+    }
+
+    fn restore_trash(
+        &self,
+        lock: &PathLock,
+        place: &Place,
+        kept: &InTrash,
+        pulse: Pulse<'_>,
+    ) -> Result<Restored, WorkspaceError> {
+        let back = || self.inner.restore_trash(lock, place, kept, pulse);
+        self.around("restore_trash", &place.path, back)
+    }
+
+    fn trash_again(
+        &self,
+        lock: &PathLock,
+        place: &Place,
+        kept: &InTrash,
+    ) -> Result<(), WorkspaceError> {
+        self.around("trash_again", &place.path, || self.inner.trash_again(lock, place, kept))
+    }
+
+    fn check_unused(
+        &self,
+        lock: &PathLock,
+        place: &Place,
+        kept: &InTrash,
+    ) -> Result<(), WorkspaceError> {
+        self.around("check_unused", &place.path, || self.inner.check_unused(lock, place, kept))
+    }
+
+    fn expire_salvage(&self, root: &RootPlace, name: &str) -> Result<bool, WorkspaceError> {
+        self.around("expire_salvage", &root.path, || self.inner.expire_salvage(root, name))
     }
 }
 
@@ -509,7 +542,7 @@ pub fn assert_restorable(host: &TestHost, task: &str) {
                 host.recreate(&ann(), &report.repo).unwrap();
                 host.restore(&ann(), salvage).unwrap();
             }
-            other @ (Stands::InRemoval | Stands::FromBranch) => {
+            other @ (Stands::InRemoval | Stands::FromBranch | Stands::FromTrash(_)) => {
                 panic!("{} stands as {other:?}", report.branch)
             }
         }

@@ -76,6 +76,7 @@ impl Failure {
             Failure::Host(error) => match error {
                 HostError::Refused(_)
                 | HostError::UnsavedWork { .. }
+                | HostError::Live { .. }
                 | HostError::Undone { .. } => 1,
                 HostError::Name(_) | HostError::NotThere { .. } => 2,
                 HostError::Workspace(error) => match error.reason.class() {
@@ -116,6 +117,7 @@ impl Failure {
                     refused.refusal.guard.code()
                 }
                 HostError::Undone { guard } => guard.code(),
+                HostError::Live { .. } => "live",
                 HostError::Name(_) => "bad_id",
                 HostError::NotThere { .. } => "not_there",
                 HostError::Workspace(error) => error.reason.code(),

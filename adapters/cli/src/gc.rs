@@ -1,11 +1,14 @@
 //! `freehold gc`: lets go of what is kept no longer. The dry run and the real run take the same
 //! decision from the same function.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use freehold_git::salvage;
 use freehold_kernel::{Kind, Row, SalvageState, TableId, TrashState};
 use freehold_sqlite::Sqlite;
+use freehold_store::names::uuid_text;
+use freehold_store::sweep::lapsed_salvage;
 use freehold_store::workspaces::RootPlace;
 use freehold_store::{Read, Rows, Store};
 use serde_json::json;
@@ -19,6 +22,8 @@ use crate::show::Show;
 struct Plan {
     /// Trash whose time is over: its id, and the path that it was moved from.
     trash: Vec<(String, PathBuf)>,
+    /// Salvage whose retention, to which a person consented, has lapsed (W-34).
+    lapsed: Vec<(RootPlace, String)>,
     /// Salvage that has expired and is still there: its root and ref.
     salvage: Vec<(RootPlace, String)>,
     /// Trash that is still kept.
@@ -39,7 +44,8 @@ fn plan(sqlite: &Sqlite, machine: &str) -> Result<Plan, Failure> {
     let rows = read(sqlite)?;
     let roots = roots(sqlite, &rows)?;
     let served = |id| roots.iter().find(|(r, host)| r.id == id && host == machine).map(|(r, _)| r);
-    let mut plan = Plan { trash: Vec::new(), salvage: Vec::new(), kept: 0, elsewhere: 0 };
+    let mut plan =
+        Plan { trash: Vec::new(), lapsed: Vec::new(), salvage: Vec::new(), kept: 0, elsewhere: 0 };
     for row in rows.view.trash.iter() {
         let lapsed = row.restorable_until.is_some_and(|until| until <= rows.view.now);
         match row.state {
@@ -53,6 +59,13 @@ fn plan(sqlite: &Sqlite, machine: &str) -> Result<Plan, Failure> {
                 plan.trash.push((id, rows.names.text(Kind::PathId, row.path.0)?.into()));
             }
             TrashState::Kept | TrashState::Restoring | TrashState::Purging => plan.kept += 1,
+        }
+    }
+    for id in wait(lapsed_salvage(sqlite))? {
+        let row = rows.view.salvage.iter().find(|s| uuid_text(s.id.0) == id);
+        match row.and_then(|row| served(row.root_id)) {
+            Some(root) => plan.lapsed.push((root.clone(), id)),
+            None => plan.elsewhere += 1,
         }
     }
     for row in rows.view.salvage.iter().filter(|s| s.state == SalvageState::Expired) {
@@ -74,18 +87,22 @@ pub(crate) fn run(store: &Path, yes: bool, out: &mut Show) -> Result<(), Failure
     for (id, path) in &planned.trash {
         out.say(&format!("trash {id}, from {}", path.display()));
     }
+    for (_, id) in &planned.lapsed {
+        out.say(&format!("salvage {id}, whose retention has lapsed"));
+    }
     for (root, ref_name) in &planned.salvage {
         out.say(&format!("expired salvage {ref_name} beside {}", root.path.display()));
     }
     let trash: Vec<&str> = planned.trash.iter().map(|(id, _)| id.as_str()).collect();
     let salvage: Vec<&str> = planned.salvage.iter().map(|(_, name)| name.as_str()).collect();
+    let due: Vec<&str> = planned.lapsed.iter().map(|(_, id)| id.as_str()).collect();
     if !yes {
         let goes_on = next(&["gc", "--yes"], store);
-        let some = !trash.is_empty() || !salvage.is_empty();
+        let some = !trash.is_empty() || !salvage.is_empty() || !planned.lapsed.is_empty();
         let words = format!(
             "{} trash and {} salvage would go, {} still kept, {} on other machines{}",
             trash.len(),
-            salvage.len(),
+            salvage.len() + planned.lapsed.len(),
             planned.kept,
             planned.elsewhere,
             if some { format!("; next: {goes_on}") } else { String::new() }
@@ -93,7 +110,7 @@ pub(crate) fn run(store: &Path, yes: bool, out: &mut Show) -> Result<(), Failure
         out.result(
             &json!({
                 "ok": true, "dry_run": true, "trash": trash, "salvage": salvage,
-                "kept": planned.kept, "elsewhere": planned.elsewhere,
+                "lapsed": due, "kept": planned.kept, "elsewhere": planned.elsewhere,
                 "next": some.then_some(goes_on),
             }),
             &words,
@@ -112,6 +129,16 @@ pub(crate) fn run(store: &Path, yes: bool, out: &mut Show) -> Result<(), Failure
             }
         }
     }
+    let mut lapsed = Vec::new();
+    for id in due {
+        match host.expire_salvage(id) {
+            Ok(()) => lapsed.push(id),
+            Err(error) => {
+                out.aside(&format!("not now: salvage {id}: {error}"));
+                failed = failed.or(Some(Failure::Host(error)));
+            }
+        }
+    }
     for (root, ref_name) in &planned.salvage {
         match salvage::expire(root, ref_name) {
             Ok(true) => expired.push(ref_name.as_str()),
@@ -122,11 +149,23 @@ pub(crate) fn run(store: &Path, yes: bool, out: &mut Show) -> Result<(), Failure
             }
         }
     }
-    let words = format!("{} trash purged, {} salvage expired", purged.len(), expired.len());
+    // Only now that their refs are gone are their objects nobody's.
+    if !(lapsed.is_empty() && expired.is_empty()) {
+        let roots = planned.lapsed.iter().chain(&planned.salvage).map(|(root, _)| root);
+        let roots: BTreeMap<&str, &RootPlace> = roots.map(|r| (r.name.as_str(), r)).collect();
+        for root in roots.into_values() {
+            if let Err(error) = salvage::reclaim(root) {
+                out.aside(&format!("not now: {error}"));
+                failed = failed.or(Some(Failure::Host(error.into())));
+            }
+        }
+    }
+    let gone = lapsed.len() + expired.len();
+    let words = format!("{} trash purged, {gone} salvage expired", purged.len());
     match failed {
         None => {
             out.result(
-                &json!({"ok": true, "dry_run": false, "trash": purged, "salvage": expired}),
+                &json!({"ok": true, "dry_run": false, "trash": purged, "salvage": expired, "lapsed": lapsed}),
                 &words,
             );
             Ok(())

@@ -18,6 +18,8 @@ mod ground;
 mod jobs;
 mod machine;
 mod place;
+mod restore;
+mod settings;
 mod show;
 mod tour;
 mod work;
@@ -73,6 +75,10 @@ enum What {
     },
     /// List, explain, retry, cancel and forget cleanup jobs.
     Jobs(jobs::Args),
+    /// List, show and put back what is kept: salvage and trash.
+    Restore(restore::Args),
+    /// Show and change the settings of a store: retention of trash and salvage, and limits.
+    Settings(settings::Args),
     /// Let go of trash whose time is over and of salvage that has expired. Says what it would do,
     /// and does it with --yes.
     Gc {
@@ -99,6 +105,8 @@ pub fn run() -> ExitCode {
             .and_then(|place| work::run(&place, *ticks, &mut out)),
         What::Doctor { store } => doctor::run(store, &mut out),
         What::Jobs(args) => jobs::run(args, &mut out),
+        What::Restore(args) => restore::run(args, &mut out),
+        What::Settings(args) => settings::run(args, &mut out),
         What::Gc { store, yes } => gc::run(store, *yes, &mut out),
         What::Check(args) => check::run(args, &mut out),
     };

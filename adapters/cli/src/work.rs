@@ -49,17 +49,18 @@ fn work<S: Store, D: Drive>(
     for _ in 0..ticks.unwrap_or(TICKS_MAX) {
         let ticked = host.tick()?;
         done += 1;
-        let idle = ticked.claimed == 0 && ticked.recovered == 0 && ticked.reconciled == 0;
+        let did = ticked.claimed + ticked.recovered + ticked.reconciled + ticked.purged;
         total.claimed += ticked.claimed;
         total.settled += ticked.settled;
         total.removals += ticked.removals;
         total.recovered += ticked.recovered;
         total.reconciled += ticked.reconciled;
+        total.purged += ticked.purged;
         for trouble in ticked.troubles {
             out.say(&format!("not now: {trouble}"));
             total.troubles.push(trouble);
         }
-        if idle {
+        if did == 0 {
             break;
         }
     }
@@ -80,6 +81,7 @@ fn work<S: Store, D: Drive>(
             "removals": total.removals,
             "recovered": total.recovered,
             "reconciled": total.reconciled,
+            "purged": total.purged,
             "troubles": total.troubles,
         }),
         &words,

@@ -35,13 +35,14 @@ use std::time::Duration;
 use freehold_kernel::{Authority, Kind, PathId, Reason, RootId, Warrant, WorktreeId};
 use freehold_store::names::{id_of, uuid_text};
 use freehold_store::workspaces::{
-    Inspection, Place, Plan, Pulse, Restored, RootPlace, StepDone, WorkspaceError, Workspaces,
+    InTrash, Inspection, Place, Plan, Pulse, Restored, RootPlace, StepDone, WorkspaceError,
+    Workspaces,
 };
 
 pub use inspect::{Holdings, holdings};
 pub use list::{Registration, list_registrations};
 pub use lock::PathLock;
-pub use root::{aside, leftovers, trashes};
+pub use root::{Trashed, aside, leftovers, trashed, trashes};
 
 use crate::error::{fail, io_fail};
 use crate::faults::{Faults, Under};
@@ -94,6 +95,28 @@ impl GitWorkspaces {
     /// Around every call of the port's users: its faults are this thread's until it returns.
     fn enter(&self) -> Under {
         Under::new(self.faults.clone())
+    }
+
+    /// What lies in trash, to be moved out of it: nothing of it is removed.
+    fn in_trash<'a>(
+        &self,
+        git: &'a Git,
+        lock: &'a PathLock,
+        place: &'a Place,
+        kept: &'a InTrash,
+    ) -> remove::Removal<'a> {
+        remove::Removal {
+            git,
+            lock,
+            place,
+            id: &kept.removal,
+            limit: 0,
+            may_delete_branch: false,
+            undoes: false,
+            may_discard: freehold_kernel::Unsaved::NONE,
+            keep_trash: true,
+            wait: self.lock_wait,
+        }
     }
 
     /// Git, handing the path lock on to everything that it starts (W-13).
@@ -171,6 +194,7 @@ impl Workspaces for GitWorkspaces {
             limit,
             may_delete_branch: warrant.may_delete_branch(),
             undoes: matches!(warrant.authority(), Authority::Attempt(_)),
+            keep_trash: warrant.keeps_trash(),
             may_discard: warrant.may_discard(),
             wait: self.lock_wait,
         };
@@ -191,6 +215,45 @@ impl Workspaces for GitWorkspaces {
     ) -> Result<Restored, WorkspaceError> {
         let _here = self.enter();
         salvage::restore(&self.holding(lock, place)?, place, salvage_ref)
+    }
+
+    fn restore_trash(
+        &self,
+        lock: &PathLock,
+        place: &Place,
+        kept: &InTrash,
+        pulse: Pulse<'_>,
+    ) -> Result<Restored, WorkspaceError> {
+        let _here = self.enter();
+        let git = self.holding(lock, place)?;
+        self.in_trash(&git, lock, place, kept).untrash(kept, pulse)
+    }
+
+    fn trash_again(
+        &self,
+        lock: &PathLock,
+        place: &Place,
+        kept: &InTrash,
+    ) -> Result<(), WorkspaceError> {
+        let _here = self.enter();
+        let git = self.holding(lock, place)?;
+        self.in_trash(&git, lock, place, kept).trash_again().map(drop)
+    }
+
+    fn check_unused(
+        &self,
+        lock: &PathLock,
+        place: &Place,
+        kept: &InTrash,
+    ) -> Result<(), WorkspaceError> {
+        let _here = self.enter();
+        let git = self.holding(lock, place)?;
+        self.in_trash(&git, lock, place, kept).refuse_in_use()
+    }
+
+    fn expire_salvage(&self, root: &RootPlace, salvage_ref: &str) -> Result<bool, WorkspaceError> {
+        let _here = self.enter();
+        salvage::expire(root, salvage_ref)
     }
 }
 

@@ -2,6 +2,7 @@
 //! does anything, so it recognises that it was done and not recorded (W-37), and refuses what is
 //! not the recorded worktree (W-31).
 
+mod untrash;
 mod way_back;
 
 use std::io;
@@ -55,6 +56,9 @@ pub(crate) struct Removal<'a> {
     pub(crate) undoes: bool,
     /// The kinds that a person consented to lose; anything else is kept first (W-34).
     pub(crate) may_discard: Unsaved,
+    /// The trash stays for a while: its head and index are salvaged even if nothing is unsaved
+    /// (W-35).
+    pub(crate) keep_trash: bool,
     /// How long to wait for the registry lock.
     pub(crate) wait: Duration,
 }
@@ -141,10 +145,12 @@ impl Removal<'_> {
         let survey = survey(self.git, self.place, proof);
         survey.refuse(self.place)?;
         manifest::write(self.place, self.id, &survey.tree, &survey.seen.paths, &proof.admin)?;
-        if !self.may_discard.is_none() && self.may_discard.covers(survey.seen.unsaved) {
+        let consented = !self.may_discard.is_none() && self.may_discard.covers(survey.seen.unsaved);
+        if consented && !(self.keep_trash && survey.seen.unsaved.is_none()) {
             return Ok(None);
         }
-        crate::salvage::save(self.git, self.place, self.id, self.limit, pulse)
+        let kept = crate::salvage::Keep { limit: self.limit, head: self.keep_trash };
+        crate::salvage::save(self.git, self.place, self.id, kept, pulse)
     }
 
     /// The directory goes into the trash by one rename (W-35).

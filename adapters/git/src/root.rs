@@ -387,6 +387,35 @@ pub fn trashes(root: &RootPlace) -> Vec<(String, PathBuf)> {
     found
 }
 
+/// Kept trash on the disk, for people (W-35).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trashed {
+    /// Where the directory lies.
+    pub folder: PathBuf,
+    /// Every file and link in it, below it; its link to the registration apart.
+    pub entries: Vec<PathBuf>,
+    /// Where its registration lies, and the common directory that it belongs to; none if the
+    /// repository cannot be found.
+    pub admin: Option<(PathBuf, PathBuf)>,
+}
+
+/// Finds what a removal moved into this store's trash of a root; none if it is not there.
+pub fn trashed(root: &RootPlace, removal: &str, repository: &Path) -> Option<Trashed> {
+    let folder = trashes(root).into_iter().find(|(id, _)| id == removal)?.1;
+    let tree = crate::tree::read(&folder);
+    let entries = tree
+        .entries
+        .iter()
+        .filter(|e| e.what != crate::tree::What::Folder && e.path != Path::new(".git"))
+        .map(|e| e.path.clone())
+        .collect();
+    let admin = crate::identity::common_dir(repository).ok().map(|common| {
+        let own = common.join("freehold").join(component(&root.store)).join("admin");
+        (own.join(component(removal)), common)
+    });
+    Some(Trashed { folder, entries, admin })
+}
+
 /// What was in the way of a removal or a making and is nobody's to delete.
 pub fn aside(root: &RootPlace) -> Vec<PathBuf> {
     let entries = fs::read_dir(book(root).join("aside")).into_iter().flatten();

@@ -88,6 +88,16 @@ pub struct SalvageEntry {
     pub contents: Unsaved,
 }
 
+/// How much an entry may and must hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keep {
+    /// The most bytes of unsaved content (W-34).
+    pub(crate) limit: u64,
+    /// Also if nothing is unsaved: the head, what only its branch reaches, and the index, since
+    /// the worktree lies in trash for a while and no garbage collection may hollow it out (W-35).
+    pub(crate) head: bool,
+}
+
 /// Keeps everything unsaved in the worktree at a place as one entry (W-34), read back and
 /// compared. The same entry kept again is replaced. None if nothing is unsaved and a branch is
 /// checked out: a detached head is always kept.
@@ -100,11 +110,45 @@ pub(crate) fn save(
     git: &Git,
     place: &Place,
     entry: &str,
-    limit: u64,
+    keep: Keep,
     pulse: Pulse<'_>,
 ) -> Result<Option<SalvageMade>, WorkspaceError> {
     let seat = Seat::of(git, place)?;
-    save::save(git, &seat, place, entry, limit, pulse)
+    save::save(git, &seat, place, entry, keep, pulse)
+}
+
+/// What an entry gave back to a repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Given {
+    /// What kinds of unsaved work were kept in the entry.
+    pub(crate) contents: Unsaved,
+    /// Whether the repository now has every file of the commit that was checked out.
+    pub(crate) whole: bool,
+}
+
+/// Gives the repository what an entry holds of index, head and own refs, for a worktree that
+/// comes out of trash (W-35). It lies at `work`, registered, so that what is given is kept.
+///
+/// # Errors
+/// If the entry cannot be read, or the repository cannot be written.
+pub(crate) fn give(
+    git: &Git,
+    place: &Place,
+    work: &std::path::Path,
+    proof: &crate::identity::Proof,
+    ref_name: &str,
+    pulse: Pulse<'_>,
+) -> Result<Given, WorkspaceError> {
+    store::check_ref(&place.root, ref_name)?;
+    let seat = Seat::with(git, work, proof.clone())?;
+    let mut beat = Beat::new(pulse, &place.path);
+    let store = Store::new(git, &place.root, seat.format);
+    let name = format!("restore-{}", hash::hex(place.path.as_os_str().as_encoded_bytes()));
+    let scratch = store::Scratch::new(git, &place.root, &name, seat.format)?;
+    let manifest = restore::read(&store, ref_name, &mut beat)?;
+    give::give_objects(&seat, &store, &scratch, &manifest, ref_name, &mut beat)?;
+    let whole = give::give_base(&seat, &store, &scratch, &manifest, ref_name, &mut beat)?;
+    Ok(Given { contents: manifest.contents, whole })
 }
 
 /// Puts an entry back into a clean worktree at a place (W-34): exactly, if its head is where the
@@ -178,6 +222,28 @@ pub fn expire(root: &RootPlace, ref_name: &str) -> Result<bool, WorkspaceError> 
         }
     }
     Ok(false)
+}
+
+/// Frees what no entry of the private stores beside a root holds any more, and nothing else. A
+/// root that is not there, or has no private store, costs nothing.
+///
+/// # Errors
+/// If a private store is there and cannot be collected.
+pub fn reclaim(root: &RootPlace) -> Result<(), WorkspaceError> {
+    crate::root::check_root(root)?;
+    let git = Git::new();
+    let mut on = || true;
+    let mut beat = Beat::new(&mut on, &root.path);
+    for format in [Format::Sha1, Format::Sha256] {
+        let store = Store::new(&git, root, format);
+        if store.exists() {
+            // A salvage at the same time notices what was taken before its ref stood, and fails
+            // as its own reading back says; nothing is removed without it (W-34).
+            let args = ["gc", "--quiet", "--prune=now"];
+            store.repo.ask(&args, Pipe::default(), &mut beat)?;
+        }
+    }
+    Ok(())
 }
 
 /// The lines of an entry's list.

@@ -95,6 +95,19 @@ pub enum HostError {
         /// What would help.
         help: &'static str,
     },
+    /// What is kept belongs into a worktree that is there, or in removal: nothing is put over it
+    /// (W-34).
+    #[error(
+        "{id} is not put over the worktree that is there, {}; archive that one first, or put it \
+         into a new worktree (W-34)",
+        path.display()
+    )]
+    Live {
+        /// The salvage entry or trash.
+        id: String,
+        /// Where the worktree is.
+        path: PathBuf,
+    },
     /// The barrier won: what had been made was undone, or will be (W-4).
     #[error("the worktree was not kept, because {}; it was undone", guard.says())]
     Undone {
@@ -114,6 +127,7 @@ impl HostError {
             HostError::Store(_)
             | HostError::Workspace(_)
             | HostError::Name(_)
+            | HostError::Live { .. }
             | HostError::NotThere { .. } => None,
         }
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use freehold_kernel::{
     BranchPolicy, ClosingKind, Command, ContentHash, EnvironmentId, Guard, Id as _, JobId, Kind,
     Materialised, OperationCommand, OperationId, Reply, SalvageState, Scope, SessionCommand,
-    SessionId, SystemCommand, TableId, TaskId, Token, Trigger, Unsaved, UnsavedPolicy,
+    SessionId, SystemCommand, TableId, TaskId, Token, TrashState, Trigger, Unsaved, UnsavedPolicy,
 };
 
 use crate::host::{Drive, Host, HostError, Who, fresh};
@@ -81,6 +81,8 @@ pub enum Stands {
     Kept,
     /// A removal is under way and will be settled before the path is used.
     InRemoval,
+    /// Its worktree lies in trash, and comes back from there as it was.
+    FromTrash(String),
     /// Its worktree can be made again on its branch, and this salvage put back.
     FromBranchAndSalvage(String),
     /// Its worktree can be made again on its branch; nothing was unsaved.
@@ -266,7 +268,13 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             vec![Read::among(TableId::Repos, "task_environment_id", environments)],
         )?;
         let repos = rows.texts(rows.view.repos.iter().map(|r| r.id))?;
-        self.read_on(&mut rows, vec![Read::among(TableId::Salvage, "repo_id", repos)])?;
+        self.read_on(
+            &mut rows,
+            vec![
+                Read::among(TableId::Salvage, "repo_id", repos.clone()),
+                Read::among(TableId::Trash, "repo_id", repos),
+            ],
+        )?;
         let mut reports = Vec::new();
         for repo in rows.view.repos.iter() {
             let here = rows.view.environments.id(repo.task_environment_id.0).is_some();
@@ -282,11 +290,21 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
                     s.repo_id == Some(repo.id) && s.state == SalvageState::Verified
                 })
                 .max_by_key(|s| s.made_at);
-            let stands = match (repo.materialised, salvage) {
-                (Materialised::Yes, _) => Stands::Kept,
-                (Materialised::Removing, _) => Stands::InRemoval,
-                (Materialised::No, Some(s)) => Stands::FromBranchAndSalvage(uuid_text(s.id.0)),
-                (Materialised::No, None) => Stands::FromBranch,
+            let trash = rows
+                .view
+                .trash
+                .iter()
+                .filter(|t| t.repo_id == Some(repo.id) && t.state == TrashState::Kept)
+                .filter(|t| t.restorable_until.is_some())
+                .max_by_key(|t| (t.created_at, t.id));
+            let stands = match (repo.materialised, trash, salvage) {
+                (Materialised::Yes, _, _) => Stands::Kept,
+                (Materialised::Removing, _, _) => Stands::InRemoval,
+                (Materialised::No, Some(t), _) => Stands::FromTrash(uuid_text(t.id.0)),
+                (Materialised::No, None, Some(s)) => {
+                    Stands::FromBranchAndSalvage(uuid_text(s.id.0))
+                }
+                (Materialised::No, None, None) => Stands::FromBranch,
             };
             let branch = repo.worktree_branch.map(|b| rows.names.text(Kind::BranchId, b.0));
             reports.push(RepositoryReport {
@@ -539,6 +557,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             | HostError::Name(_)
             | HostError::NotThere { .. }
             | HostError::UnsavedWork { .. }
+            | HostError::Live { .. }
             | HostError::Undone { .. } => Vec::new(),
         }
     }

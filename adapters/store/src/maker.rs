@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use freehold_kernel::{
-    Attempt, AttemptCommand, AttemptId, AttemptState, Command, Guard, HostId, Id, Key, Kind,
-    Materialised, OperatorCommand, RemovalId, RemovalOutcome, Reply, RepoId, RepoStatus, RootId,
-    RowKey, SalvageState, TableId, Token,
+    Attempt, AttemptCommand, AttemptId, AttemptState, Command, Found, Guard, HostId, Id, Key, Kind,
+    Materialised, OperatorCommand, RemovalId, RemovalOutcome, RepoId, RepoStatus, RootId, RowKey,
+    SalvageState, TableId, Token,
 };
 
 use crate::host::{Drive, Host, HostError, Who, fresh};
@@ -107,6 +107,18 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         wanted: &Wanted,
         between: &mut dyn FnMut(&'static str),
     ) -> Result<Made, HostError> {
+        self.make_filled(who, wanted, &mut |_, _| Ok(()), between)
+    }
+
+    /// The same, with `fill` called once the checkout is there and before anybody owns it: what
+    /// it puts in comes with the worktree or not at all (W-34).
+    pub(crate) fn make_filled(
+        &self,
+        who: &Who,
+        wanted: &Wanted,
+        fill: &mut dyn FnMut(&W::Lock, &Place) -> Result<(), HostError>,
+        between: &mut dyn FnMut(&'static str),
+    ) -> Result<Made, HostError> {
         let (attempt, token) = (AttemptId(fresh()), Token(fresh()));
         let root = self.root(&wanted.root)?;
         let mut place = self.new_place(&root, wanted, token);
@@ -154,29 +166,12 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             return Err(self.gave_up(who, attempt, token, Some((&lock, &place)), error.into()));
         }
         between("made");
-        let materialised = self.ask(who, None, |_| {
-            Ok(Command::Attempt(AttemptCommand::Materialised { attempt, token }))
-        });
-        if let Err(error) = materialised {
+        if let Err(error) = fill(&lock, &place) {
             return Err(self.gave_up(who, attempt, token, Some((&lock, &place)), error));
         }
-        between("materialised");
-        let persisted = self
-            .ask(who, None, |_| Ok(Command::Attempt(AttemptCommand::Persist { attempt, token })));
-        match persisted {
-            Ok(accepted) => match accepted.reply {
-                Reply::Compensate { guard } => {
-                    self.compensate(attempt, &lock, &place)?;
-                    between("compensated");
-                    Err(HostError::Undone { guard })
-                }
-                _done => {
-                    between("owned");
-                    Ok(Made { repo: uuid_text(repo.0), attempt: uuid_text(attempt.0), place })
-                }
-            },
-            Err(error) => Err(self.gave_up(who, attempt, token, Some((&lock, &place)), error)),
-        }
+        between("filled");
+        self.own_it(who, attempt, token, (&lock, &place), between)?;
+        Ok(Made { repo: uuid_text(repo.0), attempt: uuid_text(attempt.0), place })
     }
 
     #[expect(clippy::too_many_arguments, reason = "the fields of one command, one caller")]
@@ -214,7 +209,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
 
     /// The attempt failed: it is undone, now if its row lets us, else by recovery. Compensation
     /// outlives the request (W-4).
-    fn gave_up(
+    pub(crate) fn gave_up(
         &self,
         who: &Who,
         attempt: AttemptId,
@@ -276,6 +271,11 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         }
         let inspection = self.workspaces.inspect(place);
         let evidence = inspection.evidence;
+        if evidence.found == Found::InTrash
+            && let Some(kept) = self.restoring(&row)?
+        {
+            self.workspaces.trash_again(lock, place, &kept)?;
+        }
         let instance = self.instance;
         let permitted = self.ask(&Who::system(), None, |c| {
             c.know(&rows.names);
@@ -310,6 +310,16 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         let Some(row) = rows.view.repos.iter().next().copied() else {
             return Err(not_there("repository row", repo, "list the task's repositories"));
         };
+        let wanted = self.wanted_again(&rows, &row)?;
+        self.make_worktree(who, &wanted)
+    }
+
+    /// What makes the worktree of a row again, out of the row and its removals.
+    pub(crate) fn wanted_again(
+        &self,
+        rows: &Rows,
+        row: &freehold_kernel::Repo,
+    ) -> Result<Wanted, HostError> {
         let text = |kind, id: Option<u128>| -> Result<String, HostError> {
             Ok(id.map(|id| rows.names.text(kind, id)).transpose()?.unwrap_or_default())
         };
@@ -319,19 +329,19 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             .view
             .removals
             .iter()
+            .filter(|r| r.repo_id == Some(row.id))
             .filter(|r| r.head.is_some() && r.outcome != Some(RemovalOutcome::Returned))
             .max_by_key(|r| (r.created_at, r.id))
             .and_then(|r| r.head);
         let start = last.or(row.start_commit);
-        let wanted = Wanted {
+        Ok(Wanted {
             environment: rows.names.text(Kind::EnvironmentId, row.task_environment_id.0)?,
             repository: rows.names.text(Kind::RepositoryId, row.repository_id.0)?,
             slug: rows.names.text(Kind::Slug, row.branch_slug.0)?,
             branch: text(Kind::BranchId, row.worktree_branch.map(|b| b.0))?,
             start: start.map(|c| rows.names.text(Kind::CommitId, c.0)).transpose()?,
             root: text(Kind::RootId, row.root_id.map(|r| r.0))?,
-        };
-        self.make_worktree(who, &wanted)
+        })
     }
 
     /// Puts a salvage entry back into the worktree of its row, which must be there and clean.
@@ -562,7 +572,11 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     }
 
     /// Renews an attempt while it is made.
-    fn attempt_pulse(&self, attempt: AttemptId, token: Token) -> impl FnMut() -> bool + '_ {
+    pub(crate) fn attempt_pulse(
+        &self,
+        attempt: AttemptId,
+        token: Token,
+    ) -> impl FnMut() -> bool + '_ {
         let mut last = self.moment();
         move || {
             let moment = self.moment();

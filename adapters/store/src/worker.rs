@@ -48,6 +48,8 @@ pub struct Ticked {
     pub removals: u32,
     /// Things that recovery brought to an end: barriers, closings, turns, attempts, claims.
     pub recovered: u32,
+    /// Trash that was purged, its retention being over.
+    pub purged: u32,
     /// Reconcile jobs that were reserved.
     pub reconciled: u32,
     /// What could not be done now, one line each.
@@ -72,7 +74,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             hold: self.settings()?.renew,
             tried: Vec::new(),
         };
-        let worked = self.work_off(&mut pick, &mut ticked);
+        let worked = self.work_off(&mut pick, &mut ticked).and_then(|()| self.sweep(&mut ticked));
         if worked.is_err() {
             // What was picked and not tried is for others now. Where the store is away, its time
             // ends by itself.
@@ -118,7 +120,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     ) -> Result<(), HostError> {
         while !stop() {
             match self.tick() {
-                Ok(ticked) if ticked.claimed == 0 && ticked.recovered == 0 => pause(),
+                Ok(ticked) if ticked.claimed + ticked.recovered + ticked.purged == 0 => pause(),
                 Ok(_) => {}
                 Err(HostError::Store(error)) if error.may_pass_later() => pause(),
                 Err(error) => return Err(error),
@@ -524,7 +526,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         Ok(u64::try_from(self.settings()?.salvage_limit).unwrap_or(0))
     }
 
-    fn settings(&self) -> Result<freehold_kernel::Settings, HostError> {
+    pub(crate) fn settings(&self) -> Result<freehold_kernel::Settings, HostError> {
         let rows = self.read(&[Read::all(TableId::Settings)])?;
         Ok(rows.view.settings.id(1).copied().unwrap_or(freehold_kernel::Settings::DEFAULT))
     }

@@ -153,6 +153,17 @@ pub struct Restored {
     pub notes: Vec<String>,
 }
 
+/// What kept trash is found by, and what may be needed to make it whole again (W-35).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InTrash {
+    /// The id of the removal that filled it, as text.
+    pub removal: String,
+    /// The ref of that removal's salvage; none if nothing was kept.
+    pub salvage: Option<String>,
+    /// The head that the removal saw, in hex; empty if none.
+    pub head: String,
+}
+
 /// A physical step that was refused or failed. Nothing is half-done: what was done before the
 /// failure is what the next call finds and finishes (W-37).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -255,4 +266,61 @@ pub trait Workspaces {
         place: &Place,
         salvage_ref: &str,
     ) -> Result<Restored, WorkspaceError>;
+
+    /// Moves a worktree out of kept trash back to its place, with its registration, and gives its
+    /// repository what garbage collection took meanwhile (W-35). A call that was stopped is
+    /// finished by the next.
+    ///
+    /// # Errors
+    /// If something stands in its place, its branch is in use elsewhere, or its unlinking has
+    /// begun; by default, that these workspaces have no trash.
+    fn restore_trash(
+        &self,
+        _lock: &Self::Lock,
+        place: &Place,
+        _kept: &InTrash,
+        _pulse: Pulse<'_>,
+    ) -> Result<Restored, WorkspaceError> {
+        Err(WorkspaceError {
+            reason: Reason::NotManaged,
+            path: place.path.clone(),
+            detail: "these workspaces keep no trash".to_owned(),
+            help: "restore its salvage into a new worktree".to_owned(),
+        })
+    }
+
+    /// Takes back what a restore out of trash had begun while the directory is still there (W-4).
+    ///
+    /// # Errors
+    /// It is taken back by a later call.
+    fn trash_again(
+        &self,
+        _lock: &Self::Lock,
+        _place: &Place,
+        _kept: &InTrash,
+    ) -> Result<(), WorkspaceError> {
+        Ok(())
+    }
+
+    /// Whether nobody holds a file of kept trash open, so that its purge may be asked for (W-35).
+    ///
+    /// # Errors
+    /// [`Reason::InUse`] names who does.
+    fn check_unused(
+        &self,
+        _lock: &Self::Lock,
+        _place: &Place,
+        _kept: &InTrash,
+    ) -> Result<(), WorkspaceError> {
+        Ok(())
+    }
+
+    /// Lets go of a salvage entry whose row says that it has expired (W-34); false if it was not
+    /// there any more.
+    ///
+    /// # Errors
+    /// If the private store cannot be written.
+    fn expire_salvage(&self, _root: &RootPlace, _ref: &str) -> Result<bool, WorkspaceError> {
+        Ok(false)
+    }
 }

@@ -236,7 +236,7 @@ fn trash(rows: &Rows, root: &RootPlace, store: &Path, report: &mut Report) -> Re
         let settled = removal.is_none_or(|r| !r.is_unsettled());
         let path = rows.names.text(Kind::PathId, row.path.0)?;
         match (row.state, folder) {
-            (TrashState::Kept | TrashState::Restoring, None) if settled => {
+            (TrashState::Kept, None) if settled => {
                 let says = "its trash is gone from the disk";
                 report.find("trash_missing", path, says, next(&["gc"], store));
             }

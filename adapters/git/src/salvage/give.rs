@@ -86,3 +86,47 @@ pub(super) fn give_objects(
     }
     Ok(())
 }
+
+/// Gives back the commit that was checked out, with all its files, if garbage collection took
+/// them. False if the entry does not have them either: they were too large.
+pub(super) fn give_base(
+    seat: &Seat<'_>,
+    store: &Store<'_>,
+    scratch: &Scratch<'_>,
+    manifest: &Manifest,
+    ref_name: &str,
+    beat: &mut Beat<'_>,
+) -> Result<bool, WorkspaceError> {
+    let base = manifest.base.as_str();
+    if base.is_empty() || is_whole(seat, base, beat)? {
+        return Ok(true);
+    }
+    if !manifest.base_kept {
+        return Ok(false);
+    }
+    let args = ["rev-parse", "--quiet", "--verify", &format!("{ref_name}:base/tree")];
+    if let Some(tree) = store.repo.ask_if(&args, beat)? {
+        let args = ["rev-list", "--objects", "--no-object-names", tree.as_str()];
+        let oids: BTreeSet<String> =
+            lines(&store.repo.ask(&args, Pipe::default(), beat)?).collect();
+        let pack = scratch.create("base.pack")?;
+        let input = as_lines(&oids);
+        let pipe = Pipe { stdin: Input::Bytes(&input), stdout: Some(&pack), ..Pipe::default() };
+        let args = ["pack-objects", "--quiet", "--stdout", "--window=0", "--delta-base-offset"];
+        store.repo.ask(&args, pipe, beat)?;
+        let pipe = Pipe { stdin: Input::File(&pack), config: DURABLE, ..Pipe::default() };
+        seat.pipe(&["index-pack", "--stdin"], pipe, beat)?;
+    }
+    let revision = format!("{ref_name}:base/commit");
+    let body = store.repo.ask(&["cat-file", "blob", &revision], Pipe::default(), beat)?;
+    let pipe = Pipe { stdin: Input::Bytes(&body), config: DURABLE, ..Pipe::default() };
+    let args = ["hash-object", "-t", "commit", "-w", "--literally", "--stdin"];
+    seat.pipe(&args, pipe, beat)?;
+    is_whole(seat, base, beat)
+}
+
+/// Whether the repository has a commit with all its files.
+fn is_whole(seat: &Seat<'_>, base: &str, beat: &mut Beat<'_>) -> Result<bool, WorkspaceError> {
+    let args = ["rev-list", "--objects", "--no-walk", "--quiet", base, "--"];
+    Ok(seat.ask_if(&args, beat)?.is_some())
+}

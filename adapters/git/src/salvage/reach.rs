@@ -92,6 +92,28 @@ pub(crate) fn reach(
     Ok(out)
 }
 
+/// How many commits of one branch an entry takes along for trash that is kept.
+const BRANCH_COMMITS_MAX: usize = 1000;
+
+/// The commits up to a tip that nothing but this branch reaches; none if they are too many.
+pub(super) fn only_on(
+    seat: &Seat<'_>,
+    branch: &str,
+    tip: &str,
+    beat: &mut Beat<'_>,
+) -> Result<Option<Vec<Object>>, WorkspaceError> {
+    // Patterns for branches are without their folder; a branch's name has no character of globs.
+    let exclude = format!("--exclude={}", branch.strip_prefix("refs/heads/").unwrap_or(branch));
+    let most = format!("--max-count={}", BRANCH_COMMITS_MAX + 1);
+    let args =
+        ["rev-list", &most, tip, "--not", &exclude, "--branches", "--remotes", "--tags", "--"];
+    let found: BTreeSet<String> = lines(&seat.ask(&args, b"", &[], beat)?).collect();
+    if found.len() > BRANCH_COMMITS_MAX {
+        return Ok(None);
+    }
+    read(seat, &found, beat).map(Some)
+}
+
 /// Every object that these trees and blobs are made of, themselves included.
 fn parts(
     seat: &Seat<'_>,

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use freehold_kernel::Reason;
 use freehold_store::workspaces::{Place, Pulse, SalvageMade, WorkspaceError};
 
+use super::Keep;
 use super::admin::AdminFile;
 use super::manifest::{At, Class};
 use super::scan::{Seen, changing};
@@ -32,7 +33,7 @@ pub(super) fn save(
     seat: &Seat<'_>,
     place: &Place,
     entry: &str,
-    limit: u64,
+    keep: Keep,
     pulse: Pulse<'_>,
 ) -> Result<Option<SalvageMade>, WorkspaceError> {
     let mut beat = Beat::new(pulse, &place.path);
@@ -41,7 +42,7 @@ pub(super) fn save(
     let mut tries = 0;
     loop {
         tries += 1;
-        let made = attempt(seat, &store, &scratch, entry, limit, &mut beat);
+        let made = attempt(seat, &store, &scratch, entry, keep, &mut beat);
         match made {
             Err(e) if e.reason == Reason::Changing && tries < TRIES => {
                 beat.now()?;
@@ -57,17 +58,19 @@ fn attempt(
     store: &Store<'_>,
     scratch: &Scratch<'_>,
     entry: &str,
-    limit: u64,
+    keep: Keep,
     beat: &mut Beat<'_>,
 ) -> Result<Option<SalvageMade>, WorkspaceError> {
     let mut survey = Survey::take(seat, scratch, beat)?;
-    if survey.manifest.contents.is_none() && !survey.manifest.head.is_empty() {
+    if keep.head {
+        survey.keep_head(seat, beat)?;
+    } else if survey.manifest.contents.is_none() && !survey.manifest.head.is_empty() {
         return Ok(None);
     }
     beat.now()?;
     let ref_name = ref_of(entry);
     survey.manifest.entry = entry.to_owned();
-    fit(&mut survey, seat, limit)?;
+    fit(&mut survey, seat, keep.limit)?;
 
     let commit = Writer::write(seat, scratch, &mut survey, &ref_name, beat)?;
     store.open(scratch)?;

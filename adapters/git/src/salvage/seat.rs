@@ -74,7 +74,12 @@ impl<'a> Seat<'a> {
         Seat::with(git, &place.path, prove(place)?)
     }
 
-    fn with(git: &'a Git, work: &Path, proof: Proof) -> Result<Seat<'a>, WorkspaceError> {
+    /// The worktree that is proven, wherever its directory lies now.
+    pub(crate) fn with(
+        git: &'a Git,
+        work: &Path,
+        proof: Proof,
+    ) -> Result<Seat<'a>, WorkspaceError> {
         let run = Run { git_dir: Some(&proof.admin), ..Run::default() };
         let asked = git.ok(&proof.admin, &["rev-parse", "--show-object-format"], run)?;
         let format = Format::from_name(&asked.line()).ok_or_else(|| {

@@ -298,6 +298,33 @@ impl Survey {
         Ok(())
     }
 
+    /// Adds what only the branch that is checked out reaches, as if that branch were gone: the
+    /// entry then stands by itself while the worktree lies in trash (W-35). It is no unsaved work.
+    pub(super) fn keep_head(
+        &mut self,
+        seat: &Seat<'_>,
+        beat: &mut Beat<'_>,
+    ) -> Result<(), WorkspaceError> {
+        if self.manifest.head.is_empty() || self.manifest.base.is_empty() {
+            return Ok(());
+        }
+        let Some(found) = reach::only_on(seat, &self.manifest.head, &self.manifest.base, beat)?
+        else {
+            self.manifest.notes.push(format!(
+                "the commits that only {} reaches are too many for this entry",
+                self.manifest.head
+            ));
+            return Ok(());
+        };
+        for commit in found {
+            if !self.manifest.commits.contains(&commit.oid) {
+                self.manifest.commits.push(commit.oid.clone());
+                self.reach.commits.push(commit);
+            }
+        }
+        Ok(())
+    }
+
     /// State that only the administration directory has, and what it reaches.
     fn privates(&mut self, seat: &Seat<'_>, beat: &mut Beat<'_>) -> Result<(), WorkspaceError> {
         let mut roots: BTreeSet<String> =

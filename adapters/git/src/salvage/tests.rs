@@ -22,6 +22,13 @@ use crate::process::Git;
 
 const GIB2: u64 = 2 << 30;
 
+/// As a removal keeps it that purges at once.
+const KEEP: super::Keep = up_to(GIB2);
+
+const fn up_to(limit: u64) -> super::Keep {
+    super::Keep { limit, head: false }
+}
+
 /// Everything that a round trip must give back.
 #[derive(Debug, PartialEq, Eq)]
 struct Snapshot {
@@ -134,7 +141,7 @@ impl Rig {
     }
 
     fn save(&self) -> Result<Option<SalvageMade>, WorkspaceError> {
-        super::save(&Git::new(), &self.place, "entry-1", GIB2, &mut || true)
+        super::save(&Git::new(), &self.place, "entry-1", KEEP, &mut || true)
     }
 
     fn saved(&self) -> SalvageMade {

@@ -167,6 +167,7 @@ impl Fixture {
         let git = self.spaces.holding(&lock, place)?;
         let removal = Removal {
             undoes: false,
+            keep_trash: false,
             may_discard: freehold_kernel::Unsaved::NONE,
             git: &git,
             lock: &lock,

@@ -8,11 +8,11 @@ fn past_the_limit_nothing_is_written() {
     let rig = Rig::new();
     write(&rig.file("large.bin"), vec![7u8; 100_000]);
     let before = bytes_of(&rig.top());
-    let error = save(&Git::new(), &rig.place, "e", 99_999, &mut || true).unwrap_err();
+    let error = save(&Git::new(), &rig.place, "e", up_to(99_999), &mut || true).unwrap_err();
     assert_eq!(error.reason, Reason::TooLarge);
     assert!(error.detail.contains("99999") && error.detail.contains("100"), "{error}");
     assert_eq!(bytes_of(&rig.top()), before, "nothing is left behind");
-    assert!(save(&Git::new(), &rig.place, "e", 200_000, &mut || true).unwrap().is_some());
+    assert!(save(&Git::new(), &rig.place, "e", up_to(200_000), &mut || true).unwrap().is_some());
 }
 
 #[test]
@@ -21,18 +21,24 @@ fn a_staged_or_committed_file_counts_too() {
     write(&rig.file("large.bin"), vec![7u8; 100_000]);
     rig.git(&["add", "-A"]);
     fs::remove_file(rig.file("large.bin")).unwrap();
-    assert_eq!(reason(save(&Git::new(), &rig.place, "e", 99_999, &mut || true)), Reason::TooLarge);
+    assert_eq!(
+        reason(save(&Git::new(), &rig.place, "e", up_to(99_999), &mut || true)),
+        Reason::TooLarge
+    );
     rig.git(&["checkout", "-q", "--detach"]);
     rig.git(&["commit", "-qm", "large"]);
     rig.git(&["reset", "-q", "--hard"]);
-    assert_eq!(reason(save(&Git::new(), &rig.place, "e", 99_999, &mut || true)), Reason::TooLarge);
+    assert_eq!(
+        reason(save(&Git::new(), &rig.place, "e", up_to(99_999), &mut || true)),
+        Reason::TooLarge
+    );
 }
 
 #[test]
 fn a_base_that_is_too_large_is_left_out_and_said_to_be() {
     let rig = Rig::with("sha1", |repo| write(&repo.join("big"), vec![7u8; 50_000]));
     write(&rig.file("a.txt"), "changed\n");
-    let made = save(&Git::new(), &rig.place, "e", 20_000, &mut || true).unwrap().unwrap();
+    let made = save(&Git::new(), &rig.place, "e", up_to(20_000), &mut || true).unwrap().unwrap();
     let listed = rig.ask_store(&["ls-tree", "--name-only", &made.ref_name, "base/"]);
     assert_eq!(listed, "base/commit\n");
     let before = rig.snapshot();
@@ -57,7 +63,7 @@ fn what_is_not_the_recorded_worktree_is_refused() {
     let rig = Rig::new();
     write(&rig.file("a.txt"), "changed\n");
     let place = Place { stamp: "another".into(), ..rig.place.clone() };
-    let saved = save(&Git::new(), &place, "e", GIB2, &mut || true);
+    let saved = save(&Git::new(), &place, "e", up_to(GIB2), &mut || true);
     assert_eq!(reason(saved), Reason::IdentityMismatch);
     let made = rig.saved();
     let restored = restore(&Git::new(), &place, &made.ref_name);
@@ -75,7 +81,7 @@ fn a_file_that_never_rests_is_changing() {
         fs::write(&path, format!("{n}")).unwrap();
         true
     };
-    let error = save(&Git::new(), &rig.place, "e", GIB2, &mut writer).unwrap_err();
+    let error = save(&Git::new(), &rig.place, "e", up_to(GIB2), &mut writer).unwrap_err();
     assert_eq!(error.reason, Reason::Changing);
     assert!(crate::salvage::list(&rig.place.root).unwrap().is_empty());
 }
@@ -91,7 +97,7 @@ fn save_with_change(rig: &Rig, has: &str, has_not: &str, change: &dyn Fn()) -> S
         }
         true
     };
-    let made = save(&Git::new(), &rig.place, "e", GIB2, &mut pulse).unwrap().unwrap();
+    let made = save(&Git::new(), &rig.place, "e", up_to(GIB2), &mut pulse).unwrap().unwrap();
     assert!(changed, "the change fell between {has} and {has_not}");
     made
 }
@@ -129,7 +135,7 @@ fn staging_while_it_is_kept_is_kept_too() {
 fn a_lost_right_stops_it() {
     let rig = Rig::new();
     write(&rig.file("a.txt"), "changed\n");
-    let saved = save(&Git::new(), &rig.place, "e", GIB2, &mut || false);
+    let saved = save(&Git::new(), &rig.place, "e", up_to(GIB2), &mut || false);
     assert_eq!(reason(saved), Reason::Contested);
     assert!(!crate::root::book(&rig.place.root).join("salvage-scratch").exists());
 }

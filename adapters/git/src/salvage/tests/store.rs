@@ -128,7 +128,7 @@ fn two_worktrees_have_two_entries_in_one_store() {
     let rig = Rig::new();
     dirty(&rig);
     let save = |name: &str| {
-        super::super::save(&Git::new(), &rig.place, name, GIB2, &mut || true).unwrap().unwrap()
+        super::super::save(&Git::new(), &rig.place, name, KEEP, &mut || true).unwrap().unwrap()
     };
     let (one, two, odd) = (save("one"), save("two"), save("odd..name/../x"));
     assert_eq!(one.ref_name, "refs/salvage/one");
