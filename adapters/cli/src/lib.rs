@@ -66,6 +66,11 @@ enum What {
         /// At most so many ticks; without it, until nothing is due.
         #[arg(long, value_name = "N")]
         ticks: Option<u32>,
+        /// Ignored files that match this pattern, as in a .gitignore, are rebuilt and not kept;
+        /// may be given again. A repository adds its own: git config --add freehold.rebuildable
+        /// PATTERN.
+        #[arg(long, value_name = "PATTERN")]
+        rebuildable: Vec<String>,
     },
     /// Cross the rows, git's lists and the disk, and report what does not fit. Changes nothing.
     Doctor {
@@ -101,8 +106,10 @@ pub fn run() -> ExitCode {
     let mut out = show::Show::new(cli.json);
     let done = match &cli.command {
         What::Tour { keep } => tour::run(*keep, &mut out),
-        What::Work { store, schema, ticks } => place::StorePlace::read(store, schema.as_deref())
-            .and_then(|place| work::run(&place, *ticks, &mut out)),
+        What::Work { store, schema, ticks, rebuildable } => {
+            place::StorePlace::read(store, schema.as_deref())
+                .and_then(|place| work::run(&place, *ticks, rebuildable, &mut out))
+        }
         What::Doctor { store } => doctor::run(store, &mut out),
         What::Jobs(args) => jobs::run(args, &mut out),
         What::Restore(args) => restore::run(args, &mut out),

@@ -13,9 +13,16 @@ use crate::show::Show;
 /// The most ticks of one run: a job that can make no progress waits for its next time anyway.
 const TICKS_MAX: u32 = 10_000;
 
-pub(crate) fn run(place: &StorePlace, ticks: Option<u32>, out: &mut Show) -> Result<(), Failure> {
+pub(crate) fn run(
+    place: &StorePlace,
+    ticks: Option<u32>,
+    rebuildable: &[String],
+    out: &mut Show,
+) -> Result<(), Failure> {
+    let patterns: Vec<&str> = rebuildable.iter().map(String::as_str).collect();
+    let git = GitWorkspaces::new().with_rebuildable(&patterns);
     match place {
-        StorePlace::File(file) => work(crate::ground::open(file)?, OnThisThread, ticks, out),
+        StorePlace::File(file) => work(crate::ground::open(file)?, git, OnThisThread, ticks, out),
         StorePlace::Server { config, schema } => {
             let mut builder = tokio::runtime::Builder::new_multi_thread();
             let runtime = builder.worker_threads(1).enable_all().build().map_err(|e| {
@@ -31,18 +38,18 @@ pub(crate) fn run(place: &StorePlace, ticks: Option<u32>, out: &mut Show) -> Res
                 ..freehold_postgres::Options::default()
             };
             let store = OnThisThread.wait(PostgresStore::connect((**config).clone(), options))?;
-            work(store, OnThisThread, ticks, out)
+            work(store, git, OnThisThread, ticks, out)
         }
     }
 }
 
 fn work<S: Store, D: Drive>(
     store: S,
+    git: GitWorkspaces,
     drive: D,
     ticks: Option<u32>,
     out: &mut Show,
 ) -> Result<(), Failure> {
-    let git = GitWorkspaces::new();
     let host = Host::start(store, git, drive, Box::new(NoRuntimes), &machine_name())?;
     let mut total = freehold_store::Ticked::default();
     let mut done = 0;

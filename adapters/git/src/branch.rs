@@ -1,5 +1,6 @@
 //! What becomes of the branch (W-39).
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use freehold_store::workspaces::{BranchVerdict, Place, Plan, WorkspaceError};
@@ -10,6 +11,7 @@ use crate::identity::admin_dirs;
 use crate::list::list;
 use crate::make::{is_ours, tip};
 use crate::process::{Git, Input, Run};
+use crate::twins::{OWN_MAX, without_twin};
 
 /// Decides on the branch, and deletes it by compare-and-swap if it may go. Called under the
 /// registry lock, so that no worktree of ours can be made on it meanwhile.
@@ -58,8 +60,8 @@ pub(crate) fn settle(
     Ok(BranchVerdict::Removed(tip))
 }
 
-/// How many commits of the tip no other branch and no remote-tracking branch has; none if the
-/// tip is reached. Other names of the branch itself (symbolic refs) would go with it.
+/// How many commits of the tip no other branch and no remote-tracking branch has, as they are or
+/// as the same patch; none if the tip is reached (W-33). Other names of the branch itself (symbolic refs) would go with it.
 fn only_there(
     git: &Git,
     common: &Path,
@@ -76,6 +78,7 @@ fn only_there(
     let output = git.ok(common, &args, run())?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut revisions = format!("{tip}\n");
+    let mut tips = BTreeSet::new();
     for line in text.lines() {
         let mut fields = line.split(' ');
         let (Some(id), found, target) = (fields.next(), fields.next(), fields.next()) else {
@@ -83,12 +86,19 @@ fn only_there(
         };
         if found != Some(name) && target != Some(name) {
             revisions.push_str(&format!("^{id}\n"));
+            tips.insert(id.to_owned());
         }
     }
     let input = Input::Bytes(revisions.as_bytes());
-    let args = ["rev-list", "--count", "--stdin"];
-    let count = git.ok(common, &args, Run { stdin: input, ..run() })?.line();
-    Ok((count != "0").then_some(count))
+    let most = format!("--max-count={}", OWN_MAX + 1);
+    let args = ["rev-list", &most, "--stdin"];
+    let output = git.ok(common, &args, Run { stdin: input, ..run() })?;
+    let own = String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
+    match without_twin(git, common, own, &tips).len() {
+        0 => Ok(None),
+        n if n > OWN_MAX => Ok(Some(format!("more than {OWN_MAX}"))),
+        n => Ok(Some(n.to_string())),
+    }
 }
 
 /// A rebase or bisect somewhere has left the branch for a while and will come back to it; git

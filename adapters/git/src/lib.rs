@@ -18,10 +18,12 @@ mod make;
 mod manifest;
 mod process;
 mod purge;
+mod rebuildable;
 mod remove;
 mod root;
 pub mod salvage;
 mod tree;
+mod twins;
 mod unsaved;
 mod users;
 
@@ -74,7 +76,17 @@ impl GitWorkspaces {
     /// With this git program, and this limit for each of its commands.
     #[must_use]
     pub fn with_program(mut self, program: PathBuf, limit: Duration) -> GitWorkspaces {
-        self.git = Git::with(program, limit);
+        let patterns: Vec<&str> = self.git.rebuildable().iter().map(String::as_str).collect();
+        self.git = Git::with(program, limit).declaring(&patterns);
+        self
+    }
+
+    /// With these patterns, as in a `.gitignore`, for ignored files that may be lost since a build
+    /// makes them again (W-33). A repository adds its own in its configuration:
+    /// `git config --add freehold.rebuildable target/`.
+    #[must_use]
+    pub fn with_rebuildable(mut self, patterns: &[&str]) -> GitWorkspaces {
+        self.git = self.git.declaring(patterns);
         self
     }
 

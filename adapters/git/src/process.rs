@@ -45,6 +45,7 @@ pub(crate) struct Git {
     limit: Duration,
     held: Option<Arc<OwnedFd>>,
     registry: Option<Arc<OwnedFd>>,
+    rebuildable: Arc<[String]>,
 }
 
 /// What a command reads as its standard input.
@@ -113,7 +114,17 @@ impl Git {
 
     /// This program, with this limit for each command.
     pub(crate) fn with(program: PathBuf, limit: Duration) -> Git {
-        Git { program, limit, held: None, registry: None }
+        Git { program, limit, held: None, registry: None, rebuildable: Arc::new([]) }
+    }
+
+    /// The same program for a host that declared these patterns (W-33).
+    pub(crate) fn declaring(&self, patterns: &[&str]) -> Git {
+        Git { rebuildable: patterns.iter().map(|p| (*p).to_owned()).collect(), ..self.clone() }
+    }
+
+    /// What the host declared rebuildable.
+    pub(crate) fn rebuildable(&self) -> &[String] {
+        &self.rebuildable
     }
 
     /// The same program; every child inherits this lock (W-13).

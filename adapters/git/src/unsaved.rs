@@ -3,7 +3,7 @@
 
 mod state;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,8 @@ use freehold_store::workspaces::WorkspaceError;
 use crate::disk as fs;
 use crate::error::{io_fail, show, show_bytes};
 use crate::process::{Git, Output, Run};
+use crate::rebuildable::Rebuildable;
+use crate::twins::{OWN_MAX, without_twin};
 use crate::root::is_there;
 
 /// How many paths of one kind are listed; the rest is a number.
@@ -153,12 +155,25 @@ impl Ask<'_> {
         if !output.stderr.trim_ascii().is_empty() {
             seen.add(Unsaved::UNKNOWN, format!("could not tell everything: {}", output.words()));
         }
+        let rebuildable = match (ignores(&output.stdout), self.target.tree) {
+            (true, Some(tree)) => Rebuildable::of(self.git, self.target.git_dir, tree),
+            (_, _) => Ok(Rebuildable::default()),
+        };
+        let rebuildable = rebuildable.unwrap_or_else(|e| {
+            seen.unknown("what is declared rebuildable", &e);
+            Rebuildable::default()
+        });
         let mut listed = [0usize; 3];
         for entry in output.stdout.split(|b| *b == 0).filter(|e| !e.is_empty()) {
             let Some((kind, path)) = parse_status(entry) else {
                 seen.add(Unsaved::UNKNOWN, format!("an unknown answer: {}", show_bytes(entry)));
                 continue;
             };
+            if let (Line::Ignored, Some(tree)) = (&kind, self.target.tree)
+                && !holds_more(tree, path, &rebuildable)
+            {
+                continue;
+            }
             let (bit, word, slot) = match kind {
                 Line::Changed(state) => (Unsaved::TRACKED, format!("changed ({state})"), 0),
                 Line::Untracked => (Unsaved::UNTRACKED, "untracked".to_owned(), 1),
@@ -309,24 +324,65 @@ impl Ask<'_> {
             }
             return;
         }
-        let mut args = vec!["rev-list", "--count"];
+        let most = format!("--max-count={}", OWN_MAX + 1);
+        let mut args = vec!["rev-list", &most];
         args.extend(revisions);
         args.push("--");
-        match self.ok(&args) {
-            Ok(output) if output.line() == "0" => {}
-            Ok(output) => {
-                let n = output.line();
+        let own = match self.ok(&args) {
+            Ok(output) => lines(&output),
+            Err(e) => return seen.unknown("which commits only it has", &e),
+        };
+        let found = own.len();
+        let left = match self.tips() {
+            Ok(tips) if found > 0 => without_twin(self.git, self.target.git_dir, own, &tips),
+            Ok(_) => own,
+            Err(e) => {
+                seen.unknown("which commits others have", &e);
+                own
+            }
+        };
+        match left.len() {
+            0 => {}
+            n if n > OWN_MAX => seen.add(
+                Unsaved::COMMITS,
+                format!("more than {OWN_MAX} commit(s) that nothing else reaches"),
+            ),
+            n => {
                 seen.add(Unsaved::COMMITS, format!("{n} commit(s) that nothing else reaches"));
             }
-            Err(e) => seen.unknown("which commits only it has", &e),
         }
     }
+
+    /// The tips of branches that stay: remote-tracking ones, and of a worktree's repository all
+    /// branches. A submodule's own go with it.
+    fn tips(&self) -> Result<BTreeSet<String>, WorkspaceError> {
+        let mut args = vec!["for-each-ref", "--format=%(objectname)", "refs/remotes"];
+        if self.target.inside.as_os_str().is_empty() {
+            args.push("refs/heads");
+        }
+        Ok(lines(&self.ok(&args)?).into_iter().collect())
+    }
+}
+
+fn lines(output: &Output) -> Vec<String> {
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
 }
 
 enum Line<'a> {
     Changed(&'a str),
     Untracked,
     Ignored,
+}
+
+/// Whether a list of `status` has ignored paths.
+fn ignores(listed: &[u8]) -> bool {
+    listed.split(|b| *b == 0).any(|entry| entry.first() == Some(&b'!'))
+}
+
+/// Whether an ignored path holds a file that is not declared rebuildable (W-33). Git lists a
+/// folder that a pattern names even if nothing is in it, and an empty one is no work.
+fn holds_more(tree: &Path, path: &[u8], rebuildable: &Rebuildable) -> bool {
+    !rebuildable.covers(tree, path)
 }
 
 /// One entry of `status --porcelain=v2 -z` without renames.

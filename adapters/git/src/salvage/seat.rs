@@ -15,6 +15,7 @@ use crate::disk::{self as fs, File};
 use crate::error::{fail, io_fail};
 use crate::identity::{Proof, prove};
 use crate::process::{Git, Input, Run};
+use crate::rebuildable::Rebuildable;
 
 /// How long one git command of a salvage may take: packing gigabytes is slow on a slow disk. The
 /// pulse ends it earlier if the right is lost.
@@ -146,6 +147,11 @@ impl<'a> Seat<'a> {
         };
         let output = self.git.run(&self.work, args, run)?;
         Ok(output.status.success().then(|| output.line()))
+    }
+
+    /// What is declared rebuildable in it (W-33).
+    pub(crate) fn rebuildable(&self) -> Result<Rebuildable, WorkspaceError> {
+        Rebuildable::of(self.git, &self.admin, &self.work)
     }
 
     /// A file of the administration directory; none if it is not there.

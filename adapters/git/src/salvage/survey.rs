@@ -20,6 +20,7 @@ use super::seat::{Beat, Seat};
 use super::store::Scratch;
 use super::tracked::{Look, State};
 use crate::error::{fail, show_bytes};
+use crate::rebuildable::Rebuildable;
 
 /// Part of the name of a file that a restore has not finished writing.
 pub(crate) const PART: &[u8] = b".freehold-restoring-";
@@ -197,6 +198,7 @@ impl Survey {
         let seen = std::mem::take(&mut self.seen);
         let occupied: BTreeSet<&[u8]> = seen.iter().flat_map(|s| above(&s.path)).collect();
         let untracked = untracked(look.seat, scratch, &self.index_plain, beat)?;
+        let rebuilt = Rebuilt::of(look.seat, &seen, gitlinks, &untracked)?;
         let mut present = BTreeSet::new();
         for s in &seen {
             beat.tick()?;
@@ -219,6 +221,9 @@ impl Survey {
             } else {
                 Class::Ignored
             };
+            if (class == Class::Ignored || s.kind == Kind::Dir) && rebuilt.has(s) {
+                continue;
+            }
             // A folder counts only if nothing in it does.
             let unsaved = s.kind != Kind::Dir
                 || (class == Class::Untracked && !occupied.contains(s.path.as_slice()));
@@ -441,6 +446,44 @@ fn kind_of(class: Class) -> Unsaved {
         Class::Untracked => Unsaved::UNTRACKED,
         Class::Ignored => Unsaved::IGNORED,
         Class::Submodule => Unsaved::SUBMODULE,
+    }
+}
+
+/// What is declared rebuildable, and the folders that hold nothing else: an entry has neither
+/// (W-33).
+struct Rebuilt<'s> {
+    files: Rebuildable,
+    only: BTreeSet<&'s [u8]>,
+}
+
+impl<'s> Rebuilt<'s> {
+    fn of(
+        seat: &Seat<'_>,
+        seen: &'s [Seen],
+        gitlinks: &[Vec<u8>],
+        untracked: &BTreeSet<Vec<u8>>,
+    ) -> Result<Rebuilt<'s>, WorkspaceError> {
+        let files = seat.rebuildable()?;
+        if files.is_empty() {
+            return Ok(Rebuilt { files, only: BTreeSet::new() });
+        }
+        let (mut only, mut more) = (BTreeSet::new(), BTreeSet::new());
+        for s in seen.iter().filter(|s| s.kind != Kind::Dir) {
+            // A pattern reaches only what git ignores.
+            let own = files.has(&s.path)
+                && !untracked.contains(&s.path)
+                && !gitlinks.iter().any(|g| is_in(&s.path, g));
+            if own { &mut only } else { &mut more }.extend(above(&s.path));
+        }
+        only.retain(|folder| !more.contains(folder));
+        Ok(Rebuilt { files, only })
+    }
+
+    fn has(&self, s: &Seen) -> bool {
+        match s.kind {
+            Kind::Dir => self.only.contains(s.path.as_slice()),
+            Kind::File | Kind::Link | Kind::Special | Kind::Absent => self.files.has(&s.path),
+        }
     }
 }
 

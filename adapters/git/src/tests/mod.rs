@@ -8,6 +8,8 @@ mod inspecting;
 mod making;
 mod mounts;
 mod refusals;
+mod rebuildable;
 mod removing;
 mod running;
+mod twins;
 mod wrong_path;
