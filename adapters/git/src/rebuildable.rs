@@ -9,9 +9,9 @@
 //!
 //! A pattern reaches only what git ignores: an untracked file that matches it is still unsaved.
 
+use crate::disk as fs;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -72,7 +72,6 @@ impl Rebuildable {
         // What cannot be listed may hold anything.
         let Ok(entries) = fs::read_dir(&whole) else { return false };
         for entry in entries {
-            let Ok(entry) = entry else { return false };
             let mut below = path.to_vec();
             below.push(b'/');
             below.extend_from_slice(entry.file_name().as_bytes());

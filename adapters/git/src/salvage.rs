@@ -236,7 +236,7 @@ pub fn reclaim(root: &RootPlace) -> Result<(), WorkspaceError> {
     let mut beat = Beat::new(&mut on, &root.path);
     for format in [Format::Sha1, Format::Sha256] {
         let store = Store::new(&git, root, format);
-        if store.exists() {
+        if store.exists()? {
             // A salvage at the same time notices what was taken before its ref stood, and fails
             // as its own reading back says; nothing is removed without it (W-34).
             let args = ["gc", "--quiet", "--prune=now"];

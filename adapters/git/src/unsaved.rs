@@ -15,8 +15,8 @@ use crate::disk as fs;
 use crate::error::{io_fail, show, show_bytes};
 use crate::process::{Git, Output, Run};
 use crate::rebuildable::Rebuildable;
-use crate::twins::{OWN_MAX, without_twin};
 use crate::root::is_there;
+use crate::twins::{OWN_MAX, without_twin};
 
 /// How many paths of one kind are listed; the rest is a number.
 const LISTED: usize = 100;

@@ -34,7 +34,7 @@ impl Removal<'_> {
         let place = self.place;
         check_root(&place.root)?;
         let trash = self.trash()?;
-        if !is_there(&trash) {
+        if !is_there(&trash)? {
             // A try before this one may have moved it.
             prove(place)?;
             return Ok(back(0, Unsaved::NONE, Vec::new()));
@@ -69,7 +69,7 @@ impl Removal<'_> {
 
     fn refuse_in_the_way(&self, trash: &Path) -> Result<(), WorkspaceError> {
         let place = self.place;
-        if manifest::is_purging(&place.root, self.id) {
+        if manifest::is_purging(&place.root, self.id)? {
             return Err(fail(
                 Reason::IdentityMismatch,
                 trash,
@@ -77,7 +77,7 @@ impl Removal<'_> {
                 "restore its salvage into a new worktree",
             ));
         }
-        if is_there(&place.path) {
+        if is_there(&place.path)? {
             return Err(fail(
                 Reason::OwnedElsewhere,
                 &place.path,
@@ -94,7 +94,7 @@ impl Removal<'_> {
         let common = common_dir(&place.repository)?;
         let moved = self.admin_trash(&common);
         let _registry = lock_registry(&common, self.wait)?;
-        if is_there(&moved) {
+        if is_there(&moved)? {
             self.refuse_taken_branch(&moved, &common)?;
             let link = read_link_file(&trash.join(".git"))
                 .map_err(|e| io_fail(trash, "cannot read the worktree's link", &e))?
@@ -168,16 +168,16 @@ impl Removal<'_> {
     /// its trash (W-4).
     pub(crate) fn trash_again(&self) -> Result<StepDone, WorkspaceError> {
         check_root(&self.place.root)?;
-        if is_there(&self.trash()?) { self.unregister() } else { Ok(done(false)) }
+        if is_there(&self.trash()?)? { self.unregister() } else { Ok(done(false)) }
     }
 
     /// W-35: a process that holds a file of the trash open may still want it.
     pub(crate) fn refuse_in_use(&self) -> Result<(), WorkspaceError> {
         let trash = self.trash()?;
-        if !is_there(&trash) {
+        if !is_there(&trash)? {
             return Ok(());
         }
-        match standing_in(&trash, &tree::read(&trash).inodes()).inside.into_iter().next() {
+        match standing_in(&trash, &tree::read(&trash).inodes())?.inside.into_iter().next() {
             None => Ok(()),
             Some((_, who)) => Err(fail(
                 Reason::InUse,

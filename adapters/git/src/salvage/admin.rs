@@ -14,6 +14,7 @@ use super::seat::{Beat, Seat, lines};
 use super::tracked::hash_at;
 use crate::error::{io_fail, os_fail};
 use crate::identity::STAMP;
+use crate::root::is_there;
 
 /// The largest file that is searched for object names; a patch of `git am` needs none.
 const SEARCHED_BYTES_MAX: u64 = 1 << 20;
@@ -140,7 +141,7 @@ pub(crate) fn private_refs(
             line.split_once(' ').map(|(oid, name)| (name.to_owned(), oid.to_owned()))
         })
         .collect();
-    if seat.admin.join("reftable").is_dir() {
+    if is_there(&seat.admin.join("reftable"))? {
         for name in PSEUDO {
             let asked = seat.ask_if(&["rev-parse", "--quiet", "--verify", name], beat)?;
             found.extend(asked.map(|oid| ((*name).to_owned(), oid)));

@@ -114,7 +114,7 @@ pub(super) fn give_base(
         let pipe = Pipe { stdin: Input::Bytes(&input), stdout: Some(&pack), ..Pipe::default() };
         let args = ["pack-objects", "--quiet", "--stdout", "--window=0", "--delta-base-offset"];
         store.repo.ask(&args, pipe, beat)?;
-        let pipe = Pipe { stdin: Input::File(&pack), config: DURABLE, ..Pipe::default() };
+        let pipe = Pipe { stdin: Input::File(pack.inner()), config: DURABLE, ..Pipe::default() };
         seat.pipe(&["index-pack", "--stdin"], pipe, beat)?;
     }
     let revision = format!("{ref_name}:base/commit");
