@@ -100,6 +100,35 @@ fn f02_what_git_ignores_is_named_and_never_lost_in_silence() {
     assert!(salvage_holds(&ground, "KEY=1\n"));
 }
 
+/// F02's control: with `target/` declared rebuildable, only that content passes.
+#[test]
+fn f02_only_what_is_declared_rebuildable_passes() {
+    let ground = Ground::new();
+    std::fs::write(ground.repository.join(".gitignore"), ".env\ntarget/\n").unwrap();
+    ground.git(&["add", "--all"]);
+    ground.git(&["commit", "--quiet", "--message", "ignore"]);
+    let host = ground.host_with(GitWorkspaces::new().with_rebuildable(&["target/"]));
+    let (_, made) = settled(&ground, &host);
+    let path = &made.place.path;
+    std::fs::create_dir_all(path.join("target/debug")).unwrap();
+    std::fs::write(path.join("target/debug/built"), "built again by a build\n").unwrap();
+    std::fs::write(path.join(".env"), "KEY=1\n").unwrap();
+    let error = host.delete_task(&ann(), "t", &refuse("refused")).unwrap_err();
+    assert_eq!(error.guard(), Some(Guard::NothingUnsaved));
+    let says = error.to_string();
+    assert!(says.contains(".env") && !says.contains("target"), "{says}");
+    // Without the declaration the same content is in the way.
+    let strict = ground.host();
+    let error = strict.delete_task(&ann(), "t", &refuse("strict")).unwrap_err();
+    assert!(error.to_string().contains("target"), "{error}");
+    std::fs::remove_file(path.join(".env")).unwrap();
+    host.delete_task(&ann(), "t", &refuse("passes")).unwrap();
+    work(&host);
+    assert_eq!(results_of(&host, "passes"), vec![(ResourceResult::Removed, Reason::None)]);
+    assert!(!path.exists());
+    assert!(!salvage_holds(&ground, "built again by a build\n"), "it was kept all the same");
+}
+
 /// A worktree that a person made with plain git under the managed root, with a commit of its own.
 fn by_hand(ground: &Ground) -> std::path::PathBuf {
     let path = ground.root_path.join("by-hand");

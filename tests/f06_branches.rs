@@ -53,6 +53,24 @@ fn f06_a_branch_that_is_reached_goes_and_its_old_tip_is_told() {
     assert!(says.contains(&tip), "{says}");
 }
 
+/// W-33: a branch that was rebased or cherry-picked onto another one has nothing of its own.
+#[test]
+fn f06_a_branch_whose_very_patches_are_elsewhere_is_reached() {
+    let ground = Ground::new();
+    let host = ground.host();
+    let (_, made) = settled(&ground, &host);
+    let tip = commit(&made.place.path, "two\n");
+    std::fs::write(ground.repository.join("between"), "between\n").unwrap();
+    ground.git(&["add", "--all"]);
+    ground.git(&["commit", "--quiet", "--message", "between"]);
+    ground.git(&["cherry-pick", "b"]);
+    host.delete_task(&ann(), "t", &delete_branch_when_reached("o")).unwrap();
+    work(&host);
+    assert_eq!(ground.branches(), Vec::<String>::new());
+    let says = removal_details(&host).concat();
+    assert!(says.contains(&tip), "{says}");
+}
+
 #[test]
 fn f06_by_default_every_branch_stays() {
     let ground = Ground::new();

@@ -72,8 +72,8 @@ impl Workspaces for Timed {
         self.around("proof", || self.inner.verify(place))
     }
 
-    fn inspect(&self, place: &Place) -> Inspection {
-        self.around("proof", || self.inner.inspect(place))
+    fn inspect(&self, place: &Place, pulse: Pulse<'_>) -> Inspection {
+        self.around("proof", || self.inner.inspect(place, pulse))
     }
 
     fn step(
@@ -240,7 +240,10 @@ fn main() {
                 times.sort();
                 times.get(times.len() / 2).map_or(0.0, |t| t.as_secs_f64() * 1000.0)
             };
-            println!("\n{files} files, {}", if is_dirty { "1 % changed, 1 % new" } else { "clean" });
+            println!(
+                "\n{files} files, {}",
+                if is_dirty { "1 % changed, 1 % new" } else { "clean" }
+            );
             for what in all.keys() {
                 println!("  {what:<28} {:>10.1} ms", median(what));
             }

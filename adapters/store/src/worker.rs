@@ -85,7 +85,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             hold: self.settings()?.renew,
             tried: Vec::new(),
         };
-        let worked = self.work_off(&mut pick, &mut ticked);
+        let worked = self.work_off(&mut pick, &mut ticked).and_then(|()| self.sweep(&mut ticked));
         if worked.is_err() {
             // What was picked and not tried is for others now. Where the store is away, its time
             // ends by itself.
@@ -593,11 +593,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     }
 
     /// Renews a claim during a long look (C-4). Whether it still holds is for the next command.
-    fn claim_pulse(
-        &self,
-        job_root: freehold_kernel::JobRootId,
-        token: Token,
-    ) -> impl FnMut() -> bool + '_ {
+    fn claim_pulse(&self, job_root: JobRootId, token: Token) -> impl FnMut() -> bool + '_ {
         let mut last = self.moment();
         move || {
             let moment = self.moment();

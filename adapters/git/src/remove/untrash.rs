@@ -6,7 +6,7 @@
 //! both in trash -> registered (gc keeps its objects from here on) -> objects, branch -> in place
 //! ```
 
-use std::fs;
+use std::ffi::OsStr;
 use std::path::Path;
 
 use freehold_kernel::{Reason, Unsaved};
@@ -19,7 +19,7 @@ use crate::list::list;
 use crate::lock::lock_registry;
 use crate::make::tip;
 use crate::manifest;
-use crate::process::Run;
+use crate::process::{Run, said_no};
 use crate::root::{check_root, make_folders};
 use crate::tree;
 use crate::users::standing_in;
@@ -111,7 +111,7 @@ impl Removal<'_> {
 
     /// Two worktrees on one branch would each undo what the other commits.
     fn refuse_taken_branch(&self, admin: &Path, common: &Path) -> Result<(), WorkspaceError> {
-        let Some(branch) = branch_of(admin)? else { return Ok(()) };
+        let Some(branch) = self.branch_in(admin, common)? else { return Ok(()) };
         let taken = list(self.git, common)?
             .into_iter()
             .find(|r| r.branch.as_ref() == Some(&branch) && r.path != self.place.path);
@@ -126,10 +126,24 @@ impl Removal<'_> {
         }
     }
 
+    /// The branch that an administration directory has checked out, wherever it lies; none for a
+    /// detached head. Git is asked, since a head is no file where there are reftables.
+    fn branch_in(&self, admin: &Path, common: &Path) -> Result<Option<String>, WorkspaceError> {
+        let env: [(&str, &OsStr); 1] = [("GIT_COMMON_DIR", common.as_os_str())];
+        let run = Run { git_dir: Some(admin), env: &env, ..Run::default() };
+        let asked = self.git.run(admin, &["symbolic-ref", "--quiet", "HEAD"], run)?;
+        // It ends with 1 for a detached head; anything else could not be told.
+        match asked.status.code() {
+            Some(0) => Ok(Some(asked.line())),
+            Some(1) => Ok(None),
+            Some(_) | None => Err(said_no(admin, &["symbolic-ref"], &asked)),
+        }
+    }
+
     /// A branch that went meanwhile is made again where the removal saw it, from nothing by
     /// compare-and-swap; one that moved is left where it is, and said.
     fn branch_again(&self, proof: &Proof, head: &str) -> Result<Option<String>, WorkspaceError> {
-        let Some(name) = branch_of(&proof.admin)? else { return Ok(None) };
+        let Some(name) = self.branch_in(&proof.admin, &proof.common)? else { return Ok(None) };
         let branch = name.strip_prefix("refs/heads/").unwrap_or(&name);
         if head.is_empty() {
             return Ok(None);
@@ -177,12 +191,4 @@ impl Removal<'_> {
 
 fn back(entries: u64, contents: Unsaved, notes: Vec<String>) -> Restored {
     Restored { entries, contents, notes }
-}
-
-/// The branch that an administration directory has checked out; none for a detached head.
-fn branch_of(admin: &Path) -> Result<Option<String>, WorkspaceError> {
-    let file = admin.join("HEAD");
-    let text = fs::read_to_string(&file)
-        .map_err(|e| io_fail(&file, "cannot read the worktree's head", &e))?;
-    Ok(text.trim().strip_prefix("ref: ").map(str::to_owned))
 }

@@ -14,13 +14,18 @@ use super::seat::{Beat, Seat, lines};
 use super::tracked::hash_at;
 use crate::error::{io_fail, os_fail};
 use crate::identity::STAMP;
+use crate::root::is_there;
 
 /// The largest file that is searched for object names; a patch of `git am` needs none.
 const SEARCHED_BYTES_MAX: u64 = 1 << 20;
 
 /// What git or Freehold makes anew for every worktree: never part of an entry. The index and
 /// refs are kept in forms of their own.
-const OWN: &[&str] = &["index", "gitdir", "commondir", "locked", "refs", STAMP];
+const OWN: &[&str] = &["index", "gitdir", "commondir", "locked", "refs", "reftable", STAMP];
+
+/// What is a file beside loose refs, and a ref where the repository has reftables.
+const PSEUDO: &[&str] =
+    &["CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "AUTO_MERGE", "BISECT_EXPECTED_REV"];
 
 /// What any worktree may have without holding work: kept, but no reason for an entry.
 const HARMLESS: &[&str] =
@@ -131,9 +136,16 @@ pub(crate) fn private_refs(
         "refs/bisect",
         "refs/rewritten",
     ];
-    Ok(lines(&seat.ask(&args, b"", &[], beat)?)
+    let mut found: Vec<(String, String)> = lines(&seat.ask(&args, b"", &[], beat)?)
         .filter_map(|line| {
             line.split_once(' ').map(|(oid, name)| (name.to_owned(), oid.to_owned()))
         })
-        .collect())
+        .collect();
+    if is_there(&seat.admin.join("reftable"))? {
+        for name in PSEUDO {
+            let asked = seat.ask_if(&["rev-parse", "--quiet", "--verify", name], beat)?;
+            found.extend(asked.map(|oid| ((*name).to_owned(), oid)));
+        }
+    }
+    Ok(found)
 }

@@ -107,7 +107,8 @@ fn fit(survey: &mut Survey, seat: &Seat<'_>, limit: u64) -> Result<(), Workspace
             Reason::TooLarge,
             &seat.work,
             format!("what is unsaved has {size} bytes; salvage may take {limit}"),
-            "raise the salvage limit, move the large files away, or discard them with consent",
+            "raise the limit (freehold settings set --salvage-limit BYTES), move the large files away, \
+             declare them rebuildable, or discard them with consent",
         ));
     }
     let mut room = limit - size;

@@ -341,8 +341,11 @@ impl Survey {
             self.manifest.contents = self.manifest.contents.with(file.kind);
             roots.extend(file.names.iter().cloned());
         }
-        if !self.manifest.refs.is_empty() {
-            self.manifest.contents = self.manifest.contents.with(Unsaved::PRIVATE);
+        for (name, _oid) in &self.manifest.refs {
+            // With reftables an operation in progress has refs where it has files otherwise.
+            let own = name.starts_with("refs/");
+            let kind = if own { Unsaved::PRIVATE } else { Unsaved::OPERATION };
+            self.manifest.contents = self.manifest.contents.with(kind);
         }
         self.reach = reach::reach(seat, &roots, beat)?;
         if !self.reach.commits.is_empty() {

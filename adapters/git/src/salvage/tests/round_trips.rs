@@ -289,6 +289,82 @@ fn a_sha256_repository() {
     assert_eq!(rig.ask_store(&["rev-parse", "--show-object-format"]), "sha256\n");
 }
 
+/// A large file is a pointer in the repository and its content in the work tree; both are kept as
+/// they are, and what would fetch or store it is not run.
+#[test]
+fn lfs_pointers_stay_pointers() {
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:\
+                   4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n";
+    let rig = Rig::with("sha1", |repo| {
+        write(&repo.join(".gitattributes"), "*.bin filter=lfs diff=lfs merge=lfs -text\n");
+        write(&repo.join("kept.bin"), pointer);
+        write(&repo.join("swapped.bin"), pointer);
+    });
+    let trap = rig.top().join("trap");
+    for side in ["clean", "smudge", "process"] {
+        let command = format!("touch {}; false", trap.display());
+        git(rig.repo(), &["config", &format!("filter.lfs.{side}"), &command]);
+    }
+    // The content of one was fetched, another pointer was staged, a third is new.
+    write(&rig.file("swapped.bin"), vec![3u8; 12_345]);
+    write(&rig.file("new.bin"), pointer.replace("12345", "99"));
+    let made = rig.saved();
+    assert_eq!(names(made.contents), ["tracked", "untracked"]);
+    let shown = |path: &str| rig.ask_store(&["show", &format!("{}:{path}", made.ref_name)]);
+    assert_eq!(shown("worktree/swapped.bin").len(), 12_345);
+    assert!(shown("worktree/new.bin").ends_with("size 99\n"));
+    let before = bytes_of(rig.work());
+    for side in ["clean", "smudge", "process"] {
+        git(rig.repo(), &["config", "--unset", &format!("filter.lfs.{side}")]);
+    }
+    rig.recreate();
+    for side in ["clean", "smudge"] {
+        let command = format!("touch {}; false", trap.display());
+        git(rig.repo(), &["config", &format!("filter.lfs.{side}"), &command]);
+    }
+    assert_eq!(rig.restore(&made).unwrap().notes, Vec::<String>::new());
+    assert_eq!(bytes_of(rig.work()), before);
+    assert!(!trap.exists(), "the filter was run");
+}
+
+/// Where git knows reftables they are salvaged like any others; where it does not, the refusal is
+/// git's own, typed, and nothing is written.
+#[test]
+fn a_repository_with_reftables() {
+    let probe = tempfile::tempdir().unwrap();
+    let knows = run(probe.path(), &["init", "-q", "--ref-format=reftable"]).status.success();
+    let rig = if knows {
+        Rig::made(&["--ref-format=reftable"], |_| {})
+    } else {
+        let rig = Rig::new();
+        git(rig.repo(), &["config", "core.repositoryFormatVersion", "1"]);
+        git(rig.repo(), &["config", "extensions.refStorage", "reftable"]);
+        write(&rig.file("a.txt"), "changed\n");
+        let before = bytes_of(&rig.top());
+        assert_eq!(reason(rig.save()), Reason::Io);
+        let error = rig.save().unwrap_err();
+        assert!(error.detail.contains("refstorage"), "{error}");
+        assert_eq!(bytes_of(&rig.top()), before);
+        return;
+    };
+    rig.git(&["update-ref", "refs/worktree/mine", "HEAD"]);
+    // A cherry-pick that stops leaves refs where it leaves files otherwise.
+    rig.git(&["checkout", "-q", "-b", "side"]);
+    write(&rig.file("a.txt"), "side\n");
+    rig.git(&["commit", "-qam", "side"]);
+    rig.git(&["checkout", "-q", "work"]);
+    write(&rig.file("a.txt"), "work\n");
+    rig.git(&["commit", "-qam", "work"]);
+    assert!(!run(rig.work(), &["cherry-pick", "side"]).status.success());
+    let pick = rig.git(&["rev-parse", "CHERRY_PICK_HEAD"]);
+    write(&rig.file("u"), "untracked\n");
+    let contents =
+        Unsaved::TRACKED.with(Unsaved::UNTRACKED).with(Unsaved::OPERATION).with(Unsaved::PRIVATE);
+    rig.round_trip(contents);
+    assert_eq!(rig.git(&["rev-parse", "CHERRY_PICK_HEAD"]), pick);
+    rig.git(&["cherry-pick", "--abort"]);
+}
+
 #[test]
 fn line_ends_and_filters_never_touch_a_byte() {
     let rig = Rig::with("sha1", |repo| {
