@@ -444,8 +444,8 @@ fn the_process_that_restores() {
     stand_still(&format!("the end {}", done.is_ok()));
 }
 
-fn start(ground: &Ground, id: &str, stop: &str, git: &Path) -> (Child, String) {
-    let mut child = Program::new(std::env::current_exe().unwrap())
+fn start(ground: &Ground, id: &str, stop: &str, git: &Path) -> Child {
+    Program::new(std::env::current_exe().unwrap())
         .args(["the_process_that_restores", "--exact", "--nocapture", "--test-threads=1"])
         .env(ROLE, id)
         .env("FREEHOLD_RESTORE_NOW", ground.clock.now().0.to_string())
@@ -456,16 +456,20 @@ fn start(ground: &Ground, id: &str, stop: &str, git: &Path) -> (Child, String) {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .unwrap();
+        .unwrap()
+}
+
+/// Its next word.
+fn listen(child: &mut Child) -> String {
     let mut said = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     loop {
         line.clear();
         if said.read_line(&mut line).unwrap() == 0 {
-            return (child, "killed inside git".to_owned());
+            return "killed inside git".to_owned();
         }
         if let Some(word) = line.trim().strip_prefix("RESTORE at ") {
-            return (child, word.to_owned());
+            return word.to_owned();
         }
     }
 }
@@ -517,8 +521,8 @@ fn a_putting_back_is_killed_at_each_of_its_steps() {
         for at in steps {
             let (ground, host, before) = kept_work(retention);
             let id = the_one(&host, what).id;
-            let (mut child, said) = start(&ground, &id, at, Path::new("git"));
-            assert_eq!(said, *at);
+            let mut child = start(&ground, &id, at, Path::new("git"));
+            assert_eq!(listen(&mut child), *at);
             child.kill().unwrap();
             child.wait().unwrap();
             judge(&ground, &host, &id, &before, &format!("{what:?} at {at}"));
@@ -542,7 +546,8 @@ fn a_putting_back_is_killed_inside_its_calls_of_git() {
                 count.display()
             );
             let git = wrapped_git(&ground, "git-that-kills", &lines);
-            let (mut child, said) = start(&ground, &id, "nowhere", &git);
+            let mut child = start(&ground, &id, "nowhere", &git);
+            let said = listen(&mut child);
             let over = said.starts_with("the end");
             if over {
                 assert_eq!(said, "the end true");

@@ -332,16 +332,18 @@ impl Ask<'_> {
             Ok(output) => lines(&output),
             Err(e) => return seen.unknown("which commits only it has", &e),
         };
-        let found = own.len();
+        if own.is_empty() {
+            return;
+        }
         let left = match self.tips() {
-            Ok(tips) if found > 0 => without_twin(self.git, self.target.git_dir, own, &tips),
-            Ok(_) => own,
+            Ok(tips) => without_twin(self.git, self.target.git_dir, own, &tips),
             Err(e) => {
                 seen.unknown("which commits others have", &e);
                 own
             }
         };
         match left.len() {
+            // Each is somewhere else as the same patch.
             0 => {}
             n if n > OWN_MAX => seen.add(
                 Unsaved::COMMITS,

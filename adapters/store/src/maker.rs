@@ -42,6 +42,9 @@ pub struct Made {
     pub place: Place,
 }
 
+/// Called with a worktree that is made and not yet owned, under its path lock.
+pub(crate) type Fill<'a, L> = &'a mut dyn FnMut(&L, &Place) -> Result<(), HostError>;
+
 impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     /// Registers a managed root that this machine serves, making its folder (D-18).
     ///
@@ -116,7 +119,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         &self,
         who: &Who,
         wanted: &Wanted,
-        fill: &mut dyn FnMut(&W::Lock, &Place) -> Result<(), HostError>,
+        fill: Fill<'_, W::Lock>,
         between: &mut dyn FnMut(&'static str),
     ) -> Result<Made, HostError> {
         let (attempt, token) = (AttemptId(fresh()), Token(fresh()));

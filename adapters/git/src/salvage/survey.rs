@@ -198,7 +198,17 @@ impl Survey {
         let seen = std::mem::take(&mut self.seen);
         let occupied: BTreeSet<&[u8]> = seen.iter().flat_map(|s| above(&s.path)).collect();
         let untracked = untracked(look.seat, scratch, &self.index_plain, beat)?;
-        let rebuilt = Rebuilt::of(look.seat, &seen, gitlinks, &untracked)?;
+        // Where nothing is ignored there is nothing to be declared.
+        let ignored = |s: &Seen| {
+            s.kind != Kind::Dir
+                && !tracked.contains_key(s.path.as_slice())
+                && !untracked.contains(&s.path)
+        };
+        let rebuilt = if seen.iter().any(ignored) {
+            Rebuilt::of(look.seat, &seen, gitlinks, &untracked)?
+        } else {
+            Rebuilt::default()
+        };
         let mut present = BTreeSet::new();
         for s in &seen {
             beat.tick()?;
@@ -454,6 +464,7 @@ fn kind_of(class: Class) -> Unsaved {
 
 /// What is declared rebuildable, and the folders that hold nothing else: an entry has neither
 /// (W-33).
+#[derive(Default)]
 struct Rebuilt<'s> {
     files: Rebuildable,
     only: BTreeSet<&'s [u8]>,
