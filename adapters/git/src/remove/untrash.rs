@@ -13,7 +13,6 @@ use freehold_kernel::{Reason, Unsaved};
 use freehold_store::workspaces::{InTrash, Pulse, Restored, StepDone, WorkspaceError};
 
 use super::{Removal, done, is_there, rename};
-use crate::disk as fs;
 use crate::error::{fail, io_fail, show};
 use crate::identity::{Proof, common_dir, prove, prove_at, read_link_file, refuse_foreign_lock};
 use crate::list::list;
