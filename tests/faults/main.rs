@@ -4,7 +4,8 @@
 //! nothing is lost, nothing is left behind.
 //!
 //! Where nobody asks for more a part of them is drawn; `FREEHOLD_FAULTS=all` takes all of them,
-//! `FREEHOLD_FAULTS=<n>` so many of each scene, `FREEHOLD_SEED` says which; the seed is printed.
+//! `FREEHOLD_FAULTS=<n>` so many of each scene, `FREEHOLD_FAULTS_ONLY` those whose fault and call
+//! have this in their text, `FREEHOLD_SEED` says which; the seed is printed.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -34,8 +35,10 @@ fn sweep(what: What) {
     scene.judge(Some(&came));
     let calls = count.log.lock().unwrap().clone();
     let mut cases = Vec::new();
-    for (n, (kind, _)) in calls.iter().enumerate() {
-        cases.extend(Fault::of(*kind).iter().map(|fault| (n + 1, *fault)));
+    let only = std::env::var("FREEHOLD_FAULTS_ONLY").unwrap_or_default();
+    for (n, (kind, call)) in calls.iter().enumerate() {
+        let named = |fault: &&Fault| format!("{fault:?} {call}").contains(&only);
+        cases.extend(Fault::of(*kind).iter().filter(named).map(|fault| (n + 1, *fault)));
     }
     let of = |kind: CallKind| calls.iter().filter(|(k, _)| *k == kind).count();
     let drawn = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();

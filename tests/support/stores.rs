@@ -56,6 +56,19 @@ impl StorePlace {
         self.try_open(clock).unwrap()
     }
 
+    /// The same, waiting for minutes where many instances write at once on a slow machine.
+    pub fn open_patiently(&self, clock: &Clock) -> AnyStore {
+        match self {
+            StorePlace::Sqlite(file) => {
+                let busy_wait = std::time::Duration::from_secs(300);
+                let clock = clock.clone();
+                let options = freehold_sqlite::Options { clock, busy_wait, ..Default::default() };
+                AnyStore::Sqlite(Box::new(Sqlite::open(file, options).unwrap()))
+            }
+            StorePlace::Postgres { .. } => self.open(clock),
+        }
+    }
+
     pub fn try_open(&self, clock: &Clock) -> Result<AnyStore, StoreError> {
         let clock = clock.clone();
         match self {
