@@ -7,6 +7,7 @@ use std::time::Duration;
 use freehold_store::StoreError;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
 
 use crate::commit::channel;
@@ -55,16 +56,22 @@ impl PostgresStore {
 }
 
 impl Listener {
-    /// Waits until something was committed, but no longer than this. Says whether it was woken.
+    /// Waits until something was committed, but no longer than this, also where the server does not
+    /// answer. Says whether it was woken.
     pub async fn wait(&mut self, at_most: Duration) -> bool {
         let store = self.store.clone();
         let work = async {
+            let began = Instant::now();
             let lost = self.connected.as_ref().is_none_or(|c| c.client.is_closed());
-            if lost && self.connect().await.is_ok() && self.connected.is_some() {
+            if lost
+                && tokio::time::timeout(at_most, self.connect()).await.is_ok_and(|c| c.is_ok())
+                && self.connected.is_some()
+            {
                 // What was committed while nobody listened is looked for at once.
                 return true;
             }
-            tokio::time::timeout(at_most, self.woken.notified()).await.is_ok()
+            let left = at_most.saturating_sub(began.elapsed());
+            tokio::time::timeout(left, self.woken.notified()).await.is_ok()
         };
         store.shared.connections.on_runtime(work).await
     }

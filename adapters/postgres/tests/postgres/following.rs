@@ -3,13 +3,17 @@
 
 use std::collections::BTreeSet;
 use std::sync::Barrier;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use freehold_postgres::Options;
 use freehold_store::Store;
 use freehold_store::store::JournalRow;
 
-use crate::host::{Place, create_session, create_task, create_workspace, done, journal, runtime};
+use crate::host::{
+    Place, connect, create_session, create_task, create_workspace, done, journal, runtime,
+};
+use crate::proxy::Proxy;
 
 fn subjects(lines: &[JournalRow]) -> Vec<&str> {
     lines.iter().map(|line| line.columns["subject"].as_str()).collect()
@@ -186,4 +190,36 @@ fn without_notifications_or_behind_a_pooler_waits_are_by_time() {
     let mut listener = pollster::block_on(pooled.listen()).unwrap();
     done(&pooled, &create_task("t"));
     assert!(!pollster::block_on(listener.wait(Duration::from_millis(20))));
+}
+
+/// The connection that listened is lost, and nobody answers the next one: a wait ends when its
+/// time is over, not when connecting is given up.
+#[test]
+fn a_wait_ends_although_nobody_answers_who_listens() {
+    let place = Place::new();
+    let proxy = Proxy::start();
+    let mut config = proxy.config();
+    config.application_name(&place.schema);
+    let patient = Options { connect_wait: Duration::from_secs(3600), ..place.options() };
+    let store = connect(config, patient).unwrap();
+    let mut listener = pollster::block_on(store.listen()).unwrap();
+    let held = proxy.hold(0);
+    place.sql(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+         WHERE query LIKE 'LISTEN%' AND application_name = current_schema()",
+    );
+    std::thread::scope(|scope| {
+        // If anything here fails, the request goes on.
+        let mut held = held;
+        let (ended, ends) = channel();
+        scope.spawn(move || {
+            while ended.send(()).is_ok() {
+                pollster::block_on(listener.wait(Duration::from_millis(20)));
+            }
+        });
+        held.wait();
+        // The wait that connects again is under way, or over; the ones before it are told of.
+        let _earlier = ends.try_iter().count();
+        ends.recv_timeout(Duration::from_secs(60)).expect("the wait does not end");
+    });
 }
