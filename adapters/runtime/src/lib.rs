@@ -272,3 +272,29 @@ impl Runtimes for LocalRuntimes {
         children.retain(|kept| kept.ended().is_none());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_that_hides_somebody_proves_nobody_dead() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join("self");
+        std::os::unix::fs::symlink(std::process::id().to_string(), &own).unwrap();
+        // No process has this number.
+        let pid = 0x7fff_fff0;
+        let runtimes = LocalRuntimes { table: Table::at(folder.path()), ..LocalRuntimes::new() };
+        let place = Place::own().unwrap();
+        let birth = Birth { pid, ticks: 1, place, token: birth::fresh_token() };
+        let (answer, words) = runtimes.explain_here(&birth);
+        assert_eq!(answer, Liveness::Unknown, "{words}");
+        assert!(words.contains("hides"), "{words}");
+        // With everybody shown, nobody of it is there.
+        assert_eq!(LocalRuntimes::new().explain_here(&birth).0, Liveness::Dead);
+        let targets = vec![stop::Target::new(birth, None)];
+        let bound = Duration::from_millis(200);
+        let answers = stop::stop(&runtimes.table, targets, bound, bound, &mut || {});
+        assert_eq!(answers, [Liveness::Unknown]);
+    }
+}
