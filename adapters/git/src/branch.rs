@@ -10,7 +10,8 @@ use crate::error::io_fail;
 use crate::identity::admin_dirs;
 use crate::list::list;
 use crate::make::{is_ours, tip};
-use crate::process::{Git, Input, Run};
+use crate::process::{Git, Input, Run, said_no};
+use crate::refs;
 use crate::twins::{OWN_MAX, without_twin};
 
 /// Decides on the branch, and deletes it by compare-and-swap if it may go. Called under the
@@ -56,7 +57,11 @@ pub(crate) fn settle(
         return kept(format!("unmerged: {count} commit(s) are on no other branch"));
     }
     // A fresh look was just had; the old tip makes the deletion fail if it moved since.
-    git.ok(common, &["update-ref", "--no-deref", "-d", &name, &tip], run())?;
+    let args = ["update-ref", "--no-deref", "-d", &name, &tip];
+    let output = refs::change(git, common, &name, |git| git.run(common, &args, run()))?;
+    if !output.status.success() {
+        return Err(said_no(common, &args, &output));
+    }
     Ok(BranchVerdict::Removed(tip))
 }
 

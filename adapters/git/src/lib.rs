@@ -20,6 +20,7 @@ mod manifest;
 mod process;
 mod purge;
 mod rebuildable;
+mod refs;
 mod remove;
 mod root;
 pub mod salvage;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use freehold_kernel::Reason;
-use freehold_store::workspaces::{Place, WorkspaceError};
+use freehold_store::workspaces::{Place, RootPlace, WorkspaceError};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -77,14 +77,49 @@ pub(crate) fn lock_registry(common: &Path, wait: Duration) -> Result<Arc<OwnedFd
     lock_file(&folder.join("registry.lock"), common, wait).map(Arc::new)
 }
 
+/// Takes the lock of a repository's refs, for one change of one ref of ours.
+pub(crate) fn lock_refs(common: &Path, wait: Duration) -> Result<Arc<OwnedFd>, WorkspaceError> {
+    let folder = common.join("freehold");
+    make_folders(common, &folder)?;
+    lock_file(&folder.join("refs.lock"), common, wait).map(Arc::new)
+}
+
+/// Keeps a collection of the private stores out while something is written into one (W-34): what
+/// was written and has no ref yet is garbage to a collector, and what was read back a moment
+/// before may be gone a moment later. Salvages do not keep each other out.
+pub(crate) fn lock_salvage(root: &RootPlace, wait: Duration) -> Result<OwnedFd, WorkspaceError> {
+    lock_as(&salvage_lock(root)?, &root.path, wait, FlockOperation::NonBlockingLockShared)
+}
+
+/// The collector's side of [`lock_salvage`].
+pub(crate) fn lock_collect(root: &RootPlace, wait: Duration) -> Result<OwnedFd, WorkspaceError> {
+    lock_as(&salvage_lock(root)?, &root.path, wait, FlockOperation::NonBlockingLockExclusive)
+}
+
+fn salvage_lock(root: &RootPlace) -> Result<PathBuf, WorkspaceError> {
+    let folder = root.path.join(BOOK).join("locks");
+    make_folders(&root.path, &folder)?;
+    // No path's lock: those are named by digests.
+    Ok(folder.join("salvage"))
+}
+
 fn lock_file(file: &Path, path: &Path, wait: Duration) -> Result<OwnedFd, WorkspaceError> {
+    lock_as(file, path, wait, FlockOperation::NonBlockingLockExclusive)
+}
+
+fn lock_as(
+    file: &Path,
+    path: &Path,
+    wait: Duration,
+    how: FlockOperation,
+) -> Result<OwnedFd, WorkspaceError> {
     let started = Instant::now();
     let mut pause = Duration::from_millis(1);
     loop {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let fd = at::open(file, flags, Mode::RUSR | Mode::WUSR)
             .map_err(|e| os_fail(path, "cannot open the lock's file", e))?;
-        match at::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
+        match at::flock(&fd, how) {
             Ok(())
                 if is_still(&fd, file)
                     .map_err(|e| os_fail(path, "cannot look at the lock", e))? =>

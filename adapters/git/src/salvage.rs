@@ -60,14 +60,21 @@ mod tests;
 mod tracked;
 mod writer;
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use freehold_kernel::Unsaved;
 use freehold_store::workspaces::{Place, Pulse, Restored, RootPlace, SalvageMade, WorkspaceError};
 
+use crate::lock::{lock_collect, lock_salvage};
 use crate::process::Git;
 use hash::Format;
 use manifest::Manifest;
 use seat::{Beat, Pipe, Seat, lines};
 use store::{REFS, Store};
+
+/// How long a salvage waits for a collection of the private stores, and the other way round.
+const COLLECTING: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
 
 /// A salvage entry, as the list shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,6 +121,7 @@ pub(crate) fn save(
     pulse: Pulse<'_>,
 ) -> Result<Option<SalvageMade>, WorkspaceError> {
     let seat = Seat::of(git, place)?;
+    let _collected_later = lock_salvage(&place.root, COLLECTING)?;
     save::save(git, &seat, place, entry, keep, pulse)
 }
 
@@ -228,17 +236,17 @@ pub fn expire(root: &RootPlace, ref_name: &str) -> Result<bool, WorkspaceError> 
 /// root that is not there, or has no private store, costs nothing.
 ///
 /// # Errors
-/// If a private store is there and cannot be collected.
+/// If a private store is there and cannot be collected; [`freehold_kernel::Reason::Contested`] if
+/// something is being salvaged all the time.
 pub fn reclaim(root: &RootPlace) -> Result<(), WorkspaceError> {
     crate::root::check_root(root)?;
-    let git = Git::new();
+    // Git inherits it, so that a collector that is killed keeps salvages out until git has ended.
+    let git = Git::new().holding(Arc::new(lock_collect(root, COLLECTING)?));
     let mut on = || true;
     let mut beat = Beat::new(&mut on, &root.path);
     for format in [Format::Sha1, Format::Sha256] {
         let store = Store::new(&git, root, format);
         if store.exists()? {
-            // A salvage at the same time notices what was taken before its ref stood, and fails
-            // as its own reading back says; nothing is removed without it (W-34).
             let args = ["gc", "--quiet", "--prune=now"];
             store.repo.ask(&args, Pipe::default(), &mut beat)?;
         }

@@ -49,6 +49,33 @@ pub(crate) fn standing_in(
     Ok(users)
 }
 
+/// Processes called git that stand in one of these folders, and those that cannot be looked into.
+///
+/// # Errors
+/// If the process table cannot be read.
+pub(crate) fn gits(places: &[PathBuf]) -> Result<Vec<u32>, WorkspaceError> {
+    let mut found = Vec::new();
+    let at = places.first().map_or(Path::new("/proc"), PathBuf::as_path);
+    let entries =
+        disk::processes().map_err(|e| io_fail(at, "cannot tell which gits run in it", &e))?;
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(pid) = name.to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
+        let comm = fs::read(entry.path().join("comm")).unwrap_or_default();
+        if comm.trim_ascii() != b"git" && !comm.starts_with(b"git-") {
+            continue;
+        }
+        match fs::read_link(entry.path().join("cwd")) {
+            Ok(cwd) if !places.iter().any(|place| cwd.starts_with(place)) => {}
+            // Gone meanwhile, or ended and not yet reaped.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Ok(_) | Err(_) => found.push(pid),
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
 fn look_once(path: &Path, inodes: &HashSet<(u64, u64)>) -> Result<Users, WorkspaceError> {
     let mut users = Users::default();
     let entries = disk::processes()

@@ -38,7 +38,7 @@ pub const SYSTEMS: &[Entry] = &[
         says: "a parked turn and a starred session meet a forced and an automatic close",
         scope: Scope::Ci,
         build: force,
-        states: 647_445,
+        states: 594_756,
     },
     Entry {
         name: "turns-reopen",

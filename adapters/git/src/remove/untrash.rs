@@ -20,6 +20,7 @@ use crate::lock::lock_registry;
 use crate::make::tip;
 use crate::manifest;
 use crate::process::{Run, said_no};
+use crate::refs;
 use crate::root::{check_root, make_folders};
 use crate::tree;
 use crate::users::standing_in;
@@ -158,7 +159,11 @@ impl Removal<'_> {
                 let message = format!("freehold restore {}", self.place.stamp);
                 let args = ["update-ref", "--create-reflog", "-m", &message, &name, head, &nothing];
                 let run = Run { git_dir: Some(&proof.common), ..Run::default() };
-                self.git.ok(&proof.common, &args, run)?;
+                let at = &proof.common;
+                let output = refs::change(self.git, at, &name, |git| git.run(at, &args, run))?;
+                if !output.status.success() {
+                    return Err(said_no(at, &args, &output));
+                }
                 Ok(Some(format!("its branch {branch} was gone and is at {head} again")))
             }
         }

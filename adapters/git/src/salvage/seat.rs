@@ -14,8 +14,9 @@ use super::scan::open_top;
 use crate::disk::{self as fs, File};
 use crate::error::{fail, io_fail};
 use crate::identity::{Proof, prove};
-use crate::process::{Git, Input, Run};
+use crate::process::{Git, Input, Run, said_no};
 use crate::rebuildable::Rebuildable;
+use crate::refs;
 
 /// How long one git command of a salvage may take: packing gigabytes is slow on a slow disk. The
 /// pulse ends it earlier if the right is lost.
@@ -231,6 +232,25 @@ impl<'a> Bare<'a> {
         };
         let output = self.git.run(&self.dir, args, run)?;
         Ok(output.status.success().then(|| output.line()))
+    }
+
+    /// Changes a ref of it.
+    pub(crate) fn change(
+        &self,
+        name: &str,
+        args: &[&str],
+        config: &[&str],
+        beat: &mut Beat<'_>,
+    ) -> Result<(), WorkspaceError> {
+        let run = Run {
+            git_dir: Some(&self.dir),
+            config,
+            limit: Some(LONG),
+            pulse: Some(&mut *beat.pulse),
+            ..Run::default()
+        };
+        let output = refs::change(self.git, &self.dir, name, |git| git.run(&self.dir, args, run))?;
+        if output.status.success() { Ok(()) } else { Err(said_no(&self.dir, args, &output)) }
     }
 
     /// Makes it, bare and with nothing of a template in it.

@@ -150,7 +150,7 @@ impl<'a> Store<'a> {
     ) -> Result<(), WorkspaceError> {
         let null = self.format.null();
         let args = ["update-ref", "--no-deref", ref_name, to, from.unwrap_or(&null)];
-        self.repo.ask(&args, Pipe { config: DURABLE, ..Pipe::default() }, beat)?;
+        self.repo.change(ref_name, &args, DURABLE, beat)?;
         for folder in ["refs/salvage", "refs"] {
             sync(&self.repo.dir.join(folder))?;
         }
@@ -169,7 +169,7 @@ impl<'a> Store<'a> {
             Some(back) => vec!["update-ref", "--no-deref", ref_name, back, at],
             None => vec!["update-ref", "--no-deref", "-d", ref_name, at],
         };
-        self.repo.ask(&args, Pipe::default(), beat).map(drop)
+        self.repo.change(ref_name, &args, &[], beat)
     }
 
     /// Reads an entry back: every object that it needs is here, without any other repository,

@@ -5,6 +5,7 @@ mod denied;
 mod dirty;
 mod fixture;
 mod inspecting;
+mod killed_refs;
 mod making;
 mod mounts;
 mod rebuildable;

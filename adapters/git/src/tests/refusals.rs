@@ -139,7 +139,7 @@ const CASES: &[Case] = &[
     Case {
         what: "too large",
         reason: Reason::TooLarge,
-        help: "raise the salvage limit",
+        help: "raise the limit",
         set: |_, p| {
             fs::write(p.path.join("large"), vec![7; LIMIT + 1]).unwrap();
             at(p)

@@ -7,6 +7,8 @@ use crate::salvage::{restore, save};
 fn past_the_limit_nothing_is_written() {
     let rig = Rig::new();
     write(&rig.file("large.bin"), vec![7u8; 100_000]);
+    // The lock's file is made by the first salvage and stays, empty.
+    crate::lock::lock_salvage(&rig.place.root, std::time::Duration::ZERO).unwrap();
     let before = bytes_of(&rig.top());
     let error = save(&Git::new(), &rig.place, "e", up_to(99_999), &mut || true).unwrap_err();
     assert_eq!(error.reason, Reason::TooLarge);

@@ -1,6 +1,8 @@
 //! The private store (W-34): self-contained, private, readable with git alone, and replaced
 //! rather than added to.
 
+use std::time::Duration;
+
 use super::*;
 
 fn dirty(rig: &Rig) {
@@ -185,4 +187,28 @@ fn a_repository_whose_path_git_could_take_for_a_list() {
     rig.round_trip(
         Unsaved::TRACKED.with(Unsaved::UNTRACKED).with(Unsaved::IGNORED).with(Unsaved::COMMITS),
     );
+}
+
+/// What is written before its ref stands is garbage to a collector (W-34).
+#[test]
+fn a_collection_and_a_salvage_keep_each_other_out() {
+    let rig = Rig::new();
+    write(&rig.file("a.txt"), "changed");
+    let collecting = crate::lock::lock_collect(&rig.place.root, Duration::ZERO).unwrap();
+    assert_eq!(reason(rig.save()), Reason::Contested);
+    drop(collecting);
+    let kept = rig.saved();
+
+    write(&rig.top().join("orphan"), "of nobody");
+    let orphan = rig.ask_store(&["hash-object", "-w", rig.top().join("orphan").to_str().unwrap()]);
+    let there = |rig: &Rig| run(&rig.store(), &["cat-file", "-e", orphan.trim()]).status.success();
+    let saving = crate::lock::lock_salvage(&rig.place.root, Duration::ZERO).unwrap();
+    // Another salvage is no collector.
+    crate::lock::lock_salvage(&rig.place.root, Duration::ZERO).unwrap();
+    assert_eq!(reason(super::super::reclaim(&rig.place.root)), Reason::Contested);
+    assert!(there(&rig), "collected while something was being written");
+    drop(saving);
+    super::super::reclaim(&rig.place.root).unwrap();
+    assert!(!there(&rig), "what nobody refers to was not collected");
+    rig.ask_store(&["rev-parse", "--verify", &kept.ref_name]);
 }
