@@ -11,7 +11,7 @@ use crate::identity::admin_dirs;
 use crate::list::list;
 use crate::make::{is_ours, tip};
 use crate::process::{Git, Input, Run, said_no};
-use crate::refs;
+use crate::refs::{self, Change};
 use crate::twins::{OWN_MAX, without_twin};
 
 /// Decides on the branch, and deletes it by compare-and-swap if it may go. Called under the
@@ -58,7 +58,8 @@ pub(crate) fn settle(
     }
     // A fresh look was just had; the old tip makes the deletion fail if it moved since.
     let args = ["update-ref", "--no-deref", "-d", &name, &tip];
-    let output = refs::change(git, common, &name, |git| git.run(common, &args, run()))?;
+    let output =
+        refs::change(git, common, Change::Delete, &name, |git| git.run(common, &args, run()))?;
     if !output.status.success() {
         return Err(said_no(common, &args, &output));
     }

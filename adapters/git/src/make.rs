@@ -22,7 +22,7 @@ use crate::identity::{
 };
 use crate::lock::lock_registry;
 use crate::process::{Git, Run, said_no};
-use crate::refs;
+use crate::refs::{self, Change};
 use crate::root::{At, aside_path, check_root, is_there, make_folders, open_place, write_whole};
 use half_made::clear_half_made;
 pub(crate) use half_made::put_aside_half_made;
@@ -159,7 +159,7 @@ pub(crate) fn make_branch(
     let message = reflog_message(place);
     let args =
         ["update-ref", "--create-reflog", "-m", &message, &name, &plan.start_commit, &nothing];
-    let output = refs::change(git, common, &name, |git| {
+    let output = refs::change(git, common, Change::Set, &name, |git| {
         git.run(common, &args, Run { git_dir: Some(common), ..Run::default() })
     })?;
     if output.status.success() {

@@ -216,7 +216,8 @@ pub fn list(root: &RootPlace) -> Result<Vec<SalvageEntry>, WorkspaceError> {
 pub fn expire(root: &RootPlace, ref_name: &str) -> Result<bool, WorkspaceError> {
     store::check_ref(root, ref_name)?;
     crate::root::check_root(root)?;
-    let git = Git::new();
+    // Only a git that inherits this one inherits the lock of the refs as well.
+    let git = Git::new().holding(Arc::new(lock_salvage(root, COLLECTING)?));
     let mut on = || true;
     let mut beat = Beat::new(&mut on, &root.path);
     for format in [Format::Sha1, Format::Sha256] {
@@ -248,7 +249,9 @@ pub fn reclaim(root: &RootPlace) -> Result<(), WorkspaceError> {
         let store = Store::new(&git, root, format);
         if store.exists()? {
             let args = ["gc", "--quiet", "--prune=now"];
-            store.repo.ask(&args, Pipe::default(), &mut beat)?;
+            // Either would leave a lock behind if it were killed, and then fail for ever (W-12).
+            let config = &["gc.packRefs=false", "gc.writeCommitGraph=false"];
+            store.repo.ask(&args, Pipe { config, ..Pipe::default() }, &mut beat)?;
         }
     }
     Ok(())

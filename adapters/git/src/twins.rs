@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use freehold_store::workspaces::WorkspaceError;
 
-use crate::process::{Git, Input, Output, Run};
+use crate::process::{Git, Input, Output, Run, said_no};
 
 /// More commits than these are not looked at.
 pub(crate) const OWN_MAX: usize = 100;
@@ -28,10 +28,13 @@ const PATHS_MAX: usize = 500;
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Diff and digest in one command, so that nothing large passes through memory. Everything that
-/// configuration could change about a diff is said outright.
-const PATCH_IDS: &str = "alias.freehold-patch-ids=!git diff-tree --stdin --root -r -p -U3 \
+/// configuration could change about a diff is said outright. A diff that ended early would be
+/// taken for the whole patch, and the pipe's own status is that of its last command: it is said
+/// on the standard error, which must stay empty.
+const PATCH_IDS: &str = "alias.freehold-patch-ids=!{ git diff-tree --stdin --root -r -p -U3 \
                          --full-index --no-renames --no-ext-diff --no-textconv \
                          --diff-algorithm=myers --src-prefix=a/ --dst-prefix=b/ \
+                         || echo the diff was cut short >&2; } \
                          | git patch-id --verbatim";
 
 /// Those of these commits that have no twin among the commits that the tips reach. All in hex.
@@ -138,7 +141,11 @@ impl Ask<'_> {
         if commits.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let found = self.ok(&["freehold-patch-ids"], &[PATCH_IDS], &lines(commits))?;
+        let args = ["freehold-patch-ids"];
+        let found = self.ok(&args, &[PATCH_IDS], &lines(commits))?;
+        if !found.stderr.trim_ascii().is_empty() {
+            return Err(said_no(self.git_dir, &args, &found));
+        }
         Ok(String::from_utf8_lossy(&found.stdout)
             .lines()
             .filter_map(|line| line.split_once(' '))

@@ -49,7 +49,8 @@ pub(crate) fn standing_in(
     Ok(users)
 }
 
-/// Processes called git that stand in one of these folders, and those that cannot be looked into.
+/// Processes called git that stand in one of these folders, name one, see other mounts than we
+/// do, or cannot be looked into.
 ///
 /// # Errors
 /// If the process table cannot be read.
@@ -65,8 +66,16 @@ pub(crate) fn gits(places: &[PathBuf]) -> Result<Vec<u32>, WorkspaceError> {
         if comm.trim_ascii() != b"git" && !comm.starts_with(b"git-") {
             continue;
         }
+        let namespace = |proc: &Path| fs::read_link(proc.join("ns/mnt")).ok();
+        let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let named = |place: &PathBuf| {
+            let place = place.as_os_str().as_bytes();
+            !place.is_empty() && words.windows(place.len()).any(|w| w == place)
+        };
+        let elsewhere = namespace(&entry.path()) == namespace(Path::new("/proc/self"))
+            && !places.iter().any(named);
         match fs::read_link(entry.path().join("cwd")) {
-            Ok(cwd) if !places.iter().any(|place| cwd.starts_with(place)) => {}
+            Ok(cwd) if elsewhere && !places.iter().any(|place| cwd.starts_with(place)) => {}
             // Gone meanwhile, or ended and not yet reaped.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Ok(_) | Err(_) => found.push(pid),

@@ -20,7 +20,7 @@ use crate::lock::lock_registry;
 use crate::make::tip;
 use crate::manifest;
 use crate::process::{Run, said_no};
-use crate::refs;
+use crate::refs::{self, Change};
 use crate::root::{check_root, make_folders};
 use crate::tree;
 use crate::users::standing_in;
@@ -160,7 +160,8 @@ impl Removal<'_> {
                 let args = ["update-ref", "--create-reflog", "-m", &message, &name, head, &nothing];
                 let run = Run { git_dir: Some(&proof.common), ..Run::default() };
                 let at = &proof.common;
-                let output = refs::change(self.git, at, &name, |git| git.run(at, &args, run))?;
+                let output =
+                    refs::change(self.git, at, Change::Set, &name, |git| git.run(at, &args, run))?;
                 if !output.status.success() {
                     return Err(said_no(at, &args, &output));
                 }

@@ -16,7 +16,7 @@ use crate::error::{fail, io_fail};
 use crate::identity::{Proof, prove};
 use crate::process::{Git, Input, Run, said_no};
 use crate::rebuildable::Rebuildable;
-use crate::refs;
+use crate::refs::{self, Change};
 
 /// How long one git command of a salvage may take: packing gigabytes is slow on a slow disk. The
 /// pulse ends it earlier if the right is lost.
@@ -237,6 +237,7 @@ impl<'a> Bare<'a> {
     /// Changes a ref of it.
     pub(crate) fn change(
         &self,
+        what: Change,
         name: &str,
         args: &[&str],
         config: &[&str],
@@ -249,7 +250,8 @@ impl<'a> Bare<'a> {
             pulse: Some(&mut *beat.pulse),
             ..Run::default()
         };
-        let output = refs::change(self.git, &self.dir, name, |git| git.run(&self.dir, args, run))?;
+        let output =
+            refs::change(self.git, &self.dir, what, name, |git| git.run(&self.dir, args, run))?;
         if output.status.success() { Ok(()) } else { Err(said_no(&self.dir, args, &output)) }
     }
 

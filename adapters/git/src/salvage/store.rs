@@ -18,6 +18,7 @@ use super::seat::{Bare, Beat, Pipe, Seat, lines};
 use crate::disk::{self as fs, File};
 use crate::error::{fail, io_fail};
 use crate::process::{Git, Input};
+use crate::refs::Change;
 use crate::root::{book, component, digest, is_there, make_folders, remove_empty};
 
 /// Where entries are.
@@ -150,7 +151,7 @@ impl<'a> Store<'a> {
     ) -> Result<(), WorkspaceError> {
         let null = self.format.null();
         let args = ["update-ref", "--no-deref", ref_name, to, from.unwrap_or(&null)];
-        self.repo.change(ref_name, &args, DURABLE, beat)?;
+        self.repo.change(Change::Set, ref_name, &args, DURABLE, beat)?;
         for folder in ["refs/salvage", "refs"] {
             sync(&self.repo.dir.join(folder))?;
         }
@@ -165,11 +166,11 @@ impl<'a> Store<'a> {
         back: Option<&str>,
         beat: &mut Beat<'_>,
     ) -> Result<(), WorkspaceError> {
-        let args: Vec<&str> = match back {
-            Some(back) => vec!["update-ref", "--no-deref", ref_name, back, at],
-            None => vec!["update-ref", "--no-deref", "-d", ref_name, at],
+        let (what, args) = match back {
+            Some(back) => (Change::Set, vec!["update-ref", "--no-deref", ref_name, back, at]),
+            None => (Change::Delete, vec!["update-ref", "--no-deref", "-d", ref_name, at]),
         };
-        self.repo.change(ref_name, &args, &[], beat)
+        self.repo.change(what, ref_name, &args, &[], beat)
     }
 
     /// Reads an entry back: every object that it needs is here, without any other repository,

@@ -169,3 +169,17 @@ fn a_branch_whose_patches_are_elsewhere_is_reached() {
         }
     }
 }
+
+/// A diff that ends early is no patch: what is left of it may be another commit's whole patch.
+#[test]
+fn a_patch_that_cannot_be_read_whole_is_not_told() {
+    let own = |dir: &Path| {
+        writes("a.txt", b"one\nmore\n")(dir);
+        writes("b.bin", b"lost\n")(dir);
+    };
+    let (f, place) = two(own, writes("a.txt", b"one\nmore\n"));
+    let blob = git(&place.path, &["rev-parse", "HEAD:b.bin"]);
+    let (folder, name) = blob.split_at(2);
+    fs::remove_file(f.main.join(".git/objects").join(folder).join(name)).unwrap();
+    assert!(is_unsaved(&f, &place));
+}

@@ -212,3 +212,17 @@ fn a_collection_and_a_salvage_keep_each_other_out() {
     assert!(!there(&rig), "what nobody refers to was not collected");
     rig.ask_store(&["rev-parse", "--verify", &kept.ref_name]);
 }
+
+/// A collector that was killed leaves no lock that would stop every later one (W-12).
+#[test]
+fn a_collection_needs_no_lock_that_a_killed_one_could_leave() {
+    let rig = Rig::new();
+    write(&rig.file("a.txt"), "changed");
+    let kept = rig.saved();
+    for lock in ["packed-refs.lock", "objects/info/commit-graph.lock"] {
+        fs::create_dir_all(rig.store().join(lock).parent().unwrap()).unwrap();
+        write(&rig.store().join(lock), "");
+    }
+    super::super::reclaim(&rig.place.root).unwrap();
+    rig.ask_store(&["rev-parse", "--verify", &kept.ref_name]);
+}
