@@ -115,7 +115,8 @@ fn w12_24_worktrees_are_made_and_removed_at_once_by_three_processes() {
     let tries: Vec<u32> = rows.view.job_roots.iter().map(|p| p.tries).collect();
     assert!(tries.iter().all(|t| *t == 1), "{tries:?}");
     let locks = ground.root_path.join(".freehold/locks");
-    assert_eq!(entries(&locks), Vec::<PathBuf>::new());
+    // The one between all salvages and a collection is of the root, not of a path.
+    assert_eq!(entries(&locks), [locks.join("salvage")]);
     for mut other in others {
         other.tell("end");
         assert!(other.child.wait().unwrap().success());

@@ -278,7 +278,8 @@ fn p44_what_waits_is_taken_up_by_another_instance() {
 
     // That instance is gone, and its turn with it.
     ground.lapse(Span::hours(1));
-    let next = ground.host_with_runtimes(&Told::new(Liveness::Dead));
+    let told = Told::new(Liveness::Unknown);
+    let next = ground.host_with_runtimes(&told);
     next.tick().unwrap();
     assert_eq!(next.waiting_sessions().unwrap(), ["s"]);
     assert_eq!(take_up(&next, "s", "two").unwrap(), Reply::Done);
@@ -295,6 +296,7 @@ fn p44_what_waits_is_taken_up_by_another_instance() {
     assert_eq!(submit(&next, "s", "three").unwrap(), Reply::Queued);
     end(&next, "two", "three");
     end(&next, "three", "never");
+    told.answer(Liveness::Dead);
     next.delete_session(&ann(), "s").unwrap();
     assert_eq!(refused(take_up(&next, "s", "late")), Guard::SessionNotDeleted);
 }
