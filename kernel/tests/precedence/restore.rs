@@ -190,6 +190,32 @@ fn a_restore_that_is_undone_puts_the_directory_back_into_trash() {
     assert_eq!(v.attempts.id(50).unwrap().state, AttemptState::Compensated);
 }
 
+/// P-29, W-34: one removal has one ref in the private store, so it has one row: an older one would
+/// expire, and take the younger's content along.
+#[test]
+fn what_a_removal_keeps_twice_has_one_row() {
+    let mut v = after(&[claim(), permit()]);
+    let record = |at, id, contents, size| {
+        Command::Cleanup(CleanupCommand::RecordStep {
+            removal: REMOVAL,
+            token: Token(31),
+            step: at,
+            found_something: true,
+            salvage: Some(SalvageFacts { id: SalvageId(id), contents, size }),
+        })
+    };
+    say(&mut v, record(RemovalStep::Salvaged, 40, Unsaved::TRACKED, 1)).unwrap();
+    let first = *v.salvage.id(40).unwrap();
+    say(&mut v, step(REMOVAL, 31, RemovalStep::Renamed)).unwrap();
+    v.now = v.now + Span::seconds(1);
+    say(&mut v, record(RemovalStep::Compared, 41, Unsaved::UNTRACKED, 7)).unwrap();
+    let rows: Vec<Salvage> = v.salvage.iter().copied().collect();
+    let contents = Unsaved::TRACKED.with(Unsaved::UNTRACKED);
+    assert_eq!(rows, [Salvage { contents, size: 7, made_at: v.now, ..first }]);
+    let named = v.removals.id(30).and_then(|r| r.resource).and_then(|r| v.resources.id(r.0));
+    assert_eq!(named.unwrap().salvage_id, Some(SalvageId(40)));
+}
+
 fn expire() -> Command {
     Command::Cleanup(CleanupCommand::ExpireSalvage { salvage: SalvageId(40) })
 }
