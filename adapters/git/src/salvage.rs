@@ -46,6 +46,7 @@ mod exact;
 mod give;
 mod hash;
 mod index;
+mod kept;
 mod manifest;
 mod put;
 mod reach;
@@ -69,6 +70,7 @@ use freehold_store::workspaces::{Place, Pulse, Restored, RootPlace, SalvageMade,
 use crate::lock::{lock_collect, lock_salvage};
 use crate::process::Git;
 use hash::Format;
+pub(crate) use kept::kept;
 use manifest::Manifest;
 use seat::{Beat, Pipe, Seat, lines};
 use store::{REFS, Store};
