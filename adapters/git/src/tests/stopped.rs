@@ -2,10 +2,13 @@
 
 use std::fs;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use freehold_kernel::{Reason, RemovalStep, Unsaved};
+use freehold_store::workspaces::{InTrash, Workspaces};
 
-use super::fixture::{Fixture, STEPS};
+use super::fixture::{Fixture, STEPS, git};
+use crate::remove::Removal;
 use crate::root::trash_path;
 
 /// P-29: a comparison that was killed, or stopped by a process, after it salvaged. The next try
@@ -45,4 +48,42 @@ fn a_salvage_that_was_not_recorded_is_reported_by_the_comparison() {
     assert_eq!(f.step(&place, "r1", RemovalStep::Salvaged).unwrap().salvage, None);
     f.step(&place, "r1", RemovalStep::Renamed).unwrap();
     assert_eq!(f.step(&place, "r1", RemovalStep::Compared).unwrap().salvage, Some(made));
+}
+
+/// W-35: what was committed between the permit and the rename is in the entry. A branch that went
+/// meanwhile comes back with it, not where the permit saw it.
+#[test]
+fn a_branch_comes_back_from_trash_with_what_was_committed_after_the_permit() {
+    let f = Fixture::new();
+    let place = f.made("w");
+    let permitted = git(&place.path, &["rev-parse", "HEAD"]);
+    fs::write(place.path.join("late"), "late").unwrap();
+    git(&place.path, &["add", "late"]);
+    git(&place.path, &["commit", "--quiet", "-m", "late"]);
+    let late = git(&place.path, &["rev-parse", "HEAD"]);
+    let lock = f.spaces.lock(&place).unwrap();
+    let removal = Removal {
+        git: &f.spaces.holding(&lock, &place).unwrap(),
+        lock: &lock,
+        place: &place,
+        id: "r1",
+        limit: 1 << 30,
+        may_delete_branch: false,
+        undoes: false,
+        may_discard: Unsaved::NONE,
+        keep_trash: true,
+        wait: Duration::from_secs(60),
+    };
+    let mut salvage = None;
+    for step in &STEPS[..5] {
+        let done = removal.take(*step, &mut || true).unwrap();
+        salvage = done.salvage.map(|made| made.ref_name).or(salvage);
+    }
+    git(&f.main, &["branch", "--delete", "--force", &place.branch]);
+    git(&f.main, &["reflog", "expire", "--expire=now", "--all"]);
+    git(&f.main, &["gc", "--quiet", "--prune=now"]);
+    let kept = InTrash { removal: "r1".to_owned(), salvage, head: permitted };
+    f.spaces.restore_trash(&lock, &place, &kept, &mut || true).unwrap();
+    assert_eq!(git(&f.main, &["rev-parse", &place.branch]), late);
+    assert_eq!(git(&place.path, &["status", "--porcelain"]), "");
 }
