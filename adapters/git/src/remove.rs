@@ -249,9 +249,21 @@ impl Removal<'_> {
         Ok(())
     }
 
+    /// Compares, and says what is in the private store for this removal: a step before this one
+    /// may have kept it and been stopped before its answer was recorded, and work that no row
+    /// names would be lost with the trash (P-29, W-37).
+    pub(crate) fn compare(&self, mut pulse: Pulse<'_>) -> Result<StepDone, WorkspaceError> {
+        let done = self.compare_again(&mut pulse)?;
+        if done.salvage.is_some() {
+            return Ok(done);
+        }
+        let salvage = crate::salvage::kept(self.git, &self.place.root, self.id, pulse)?;
+        Ok(StepDone { salvage, ..done })
+    }
+
     /// What was renamed is compared with what was salvaged; a difference is put back, salvaged
     /// and renamed again, a few times (W-35).
-    pub(crate) fn compare(&self, mut pulse: Pulse<'_>) -> Result<StepDone, WorkspaceError> {
+    fn compare_again(&self, mut pulse: Pulse<'_>) -> Result<StepDone, WorkspaceError> {
         let trash = self.trash()?;
         let mut salvage = None;
         let mut last = Vec::new();

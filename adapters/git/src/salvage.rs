@@ -46,6 +46,7 @@ mod exact;
 mod give;
 mod hash;
 mod index;
+mod kept;
 mod manifest;
 mod put;
 mod reach;
@@ -69,6 +70,7 @@ use freehold_store::workspaces::{Place, Pulse, Restored, RootPlace, SalvageMade,
 use crate::lock::{lock_collect, lock_salvage};
 use crate::process::Git;
 use hash::Format;
+pub(crate) use kept::kept;
 use manifest::Manifest;
 use seat::{Beat, Pipe, Seat, lines};
 use store::{REFS, Store};
@@ -132,6 +134,8 @@ pub(crate) struct Given {
     pub(crate) contents: Unsaved,
     /// Whether the repository now has every file of the commit that was checked out.
     pub(crate) whole: bool,
+    /// The commit that the entry was taken on, in hex; empty for an unborn branch.
+    pub(crate) base: String,
 }
 
 /// Gives the repository what an entry holds of index, head and own refs, for a worktree that
@@ -156,7 +160,7 @@ pub(crate) fn give(
     let manifest = restore::read(&store, ref_name, &mut beat)?;
     give::give_objects(&seat, &store, &scratch, &manifest, ref_name, &mut beat)?;
     let whole = give::give_base(&seat, &store, &scratch, &manifest, ref_name, &mut beat)?;
-    Ok(Given { contents: manifest.contents, whole })
+    Ok(Given { contents: manifest.contents, whole, base: manifest.base })
 }
 
 /// Puts an entry back into a clean worktree at a place (W-34): exactly, if its head is where the

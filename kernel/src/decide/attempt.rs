@@ -411,7 +411,10 @@ impl<G: GuardSet> Ctx<'_, G> {
         }
         // W-4: what a restore brought back goes into trash again, salvaged like any other, since
         // somebody may have worked in it meanwhile; the trash that it came from is empty.
-        let keep_trash = restoring(self.view, &attempt).is_some();
+        // An earlier removal of it, that came to nothing, has ended that trash already.
+        let restored_before = |r: &Removal| r.authority() == Authority::Attempt(id) && r.keep_trash;
+        let keep_trash = restoring(self.view, &attempt).is_some()
+            || self.view.removals.iter().any(restored_before);
         self.end_restoring(&attempt, machine::trash::Input::Restored)?;
         self.permit_removal(
             NewRemoval {

@@ -240,10 +240,23 @@ impl<G: GuardSet> Ctx<'_, G> {
         }
     }
 
-    /// Writes a salvage entry's row. A second one of the same removal holds what changed during
-    /// the first (W-35); the latest is the one that a restore wants.
+    /// Writes a salvage entry's row. What the same removal keeps again (W-35), or reports again
+    /// because the first report was lost (P-29), goes under the same ref, so it is the same row:
+    /// of two, the older would expire and take the younger's content along (W-34). No kind is
+    /// taken off it, since what the permit saw unsaved was in it.
     fn keep_salvage(&mut self, removal: &Removal, salvage: Option<SalvageFacts>) {
         let Some(facts) = salvage else { return };
+        let known = self.view.salvage.iter().find(|s| s.removal_id == removal.id).copied();
+        if let Some(known) = known {
+            let (size, state) = (facts.size, SalvageState::Verified);
+            let contents = known.contents.with(facts.contents);
+            let same = Salvage { contents, size, state, ..known };
+            self.view.salvage.insert(Salvage { made_at: self.now, ..same });
+            if same != known {
+                self.event(EventKind::SalvageKept, known.row_key(), "");
+            }
+            return;
+        }
         let resource = removal.resource.and_then(|r| self.view.resources.id(r.0)).copied();
         let attempt = match removal.authority() {
             Authority::Attempt(id) => self.view.attempts.id(id.0).copied(),

@@ -75,11 +75,15 @@ fn of_attempt(make: impl FnOnce(AttemptId, Token) -> AttemptCommand) -> Command 
 }
 
 fn compensate(found: Found) -> Command {
+    compensate_by(60, found)
+}
+
+fn compensate_by(removal: u128, found: Found) -> Command {
     of_attempt(|attempt, token| AttemptCommand::Compensate {
         attempt,
         token,
-        removal: RemovalId(60),
-        removal_token: Token(60),
+        removal: RemovalId(removal),
+        removal_token: Token(removal),
         instance: InstanceId(1),
         evidence: Evidence { found, unsaved: Unsaved::NONE, obstacle: Reason::None, head: None },
     })
@@ -188,6 +192,57 @@ fn a_restore_that_is_undone_puts_the_directory_back_into_trash() {
     assert_eq!((again.state, again.repo_id), (TrashState::Kept, Some(RepoId(3))));
     assert_eq!(again.restorable_until, Some(v.now + Span::hours(1)));
     assert_eq!(v.attempts.id(50).unwrap().state, AttemptState::Compensated);
+}
+
+/// W-4: its first removal came to nothing, and what it was is not forgotten with it.
+#[test]
+fn the_second_try_to_undo_a_restore_puts_the_directory_back_into_trash_too() {
+    let mut v = trashed();
+    say(&mut v, restore()).unwrap();
+    say(&mut v, of_attempt(|attempt, token| AttemptCommand::GiveUp { attempt, token })).unwrap();
+    say(&mut v, compensate_by(60, Found::Here)).unwrap();
+    let failed = CleanupCommand::RecordFailure {
+        removal: RemovalId(60),
+        token: Token(60),
+        reason: Reason::DiskFull,
+        in_place: true,
+    };
+    let outcome = RemovalOutcome::Returned;
+    assert_eq!(say(&mut v, Command::Cleanup(failed)), Ok(Reply::RemovalSettled { outcome }));
+    assert_eq!(v.attempts.id(50).unwrap().state, AttemptState::Compensating);
+    assert!(matches!(say(&mut v, compensate_by(61, Found::Here)), Ok(Reply::Permitted { .. })));
+    for taken in STEPS {
+        say(&mut v, step(RemovalId(61), 61, taken)).unwrap();
+    }
+    assert_eq!(v.removals.id(61).unwrap().outcome, Some(RemovalOutcome::Trashed));
+    let again = v.trash.iter().find(|t| t.removal_id == RemovalId(61)).copied().unwrap();
+    assert_eq!((again.state, again.repo_id), (TrashState::Kept, Some(RepoId(3))));
+}
+
+/// P-29, W-34: one removal has one ref in the private store, so it has one row: an older one would
+/// expire, and take the younger's content along.
+#[test]
+fn what_a_removal_keeps_twice_has_one_row() {
+    let mut v = after(&[claim(), permit()]);
+    let record = |at, id, contents, size| {
+        Command::Cleanup(CleanupCommand::RecordStep {
+            removal: REMOVAL,
+            token: Token(31),
+            step: at,
+            found_something: true,
+            salvage: Some(SalvageFacts { id: SalvageId(id), contents, size }),
+        })
+    };
+    say(&mut v, record(RemovalStep::Salvaged, 40, Unsaved::TRACKED, 1)).unwrap();
+    let first = *v.salvage.id(40).unwrap();
+    say(&mut v, step(REMOVAL, 31, RemovalStep::Renamed)).unwrap();
+    v.now = v.now + Span::seconds(1);
+    say(&mut v, record(RemovalStep::Compared, 41, Unsaved::UNTRACKED, 7)).unwrap();
+    let rows: Vec<Salvage> = v.salvage.iter().copied().collect();
+    let contents = Unsaved::TRACKED.with(Unsaved::UNTRACKED);
+    assert_eq!(rows, [Salvage { contents, size: 7, made_at: v.now, ..first }]);
+    let named = v.removals.id(30).and_then(|r| r.resource).and_then(|r| v.resources.id(r.0));
+    assert_eq!(named.unwrap().salvage_id, Some(SalvageId(40)));
 }
 
 fn expire() -> Command {

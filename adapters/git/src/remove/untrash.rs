@@ -49,9 +49,14 @@ impl Removal<'_> {
         }
         let proof = self.register_again(&trash)?;
         let mut contents = Unsaved::NONE;
+        // What was committed after the permit is in the entry, and not in the permit's head.
+        let mut head = kept.head.clone();
         if let Some(entry) = &kept.salvage {
             let given = crate::salvage::give(self.git, place, &trash, &proof, entry, pulse)?;
             contents = given.contents;
+            if !given.base.is_empty() {
+                head = given.base;
+            }
             if !given.whole {
                 notes.push(
                     "the repository has lost files of the commit that was checked out, and they \
@@ -60,7 +65,7 @@ impl Removal<'_> {
                 );
             }
         }
-        notes.extend(self.branch_again(&proof, &kept.head)?);
+        notes.extend(self.branch_again(&proof, &head)?);
         make_folders(&place.root.path, place.path.parent().unwrap_or(&place.root.path))?;
         rename(&trash, &place.path, "cannot put the worktree back")?;
         prove(place)?;
@@ -141,7 +146,7 @@ impl Removal<'_> {
         }
     }
 
-    /// A branch that went meanwhile is made again where the removal saw it, from nothing by
+    /// A branch that went meanwhile is made again where the removal left it, from nothing by
     /// compare-and-swap; one that moved is left where it is, and said.
     fn branch_again(&self, proof: &Proof, head: &str) -> Result<Option<String>, WorkspaceError> {
         let Some(name) = self.branch_in(&proof.admin, &proof.common)? else { return Ok(None) };

@@ -12,5 +12,6 @@ mod rebuildable;
 mod refusals;
 mod removing;
 mod running;
+mod stopped;
 mod twins;
 mod wrong_path;
