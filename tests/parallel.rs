@@ -6,7 +6,6 @@
 mod support;
 
 use std::io::{BufRead, BufReader, Read as _, Write};
-use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command as Program, Stdio};
 use std::sync::Barrier;
 
