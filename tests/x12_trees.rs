@@ -707,6 +707,60 @@ fn x19_deleted_while_its_archive_cleanup_runs() {
     }
 }
 
+/// P-29, W-35: a file appears before the rename, the comparison salvages it, and its executor is
+/// killed before that is recorded. The next one finds nothing to salvage any more, and the work
+/// has its row all the same: one for the removal, as it has one ref (W-34).
+#[test]
+fn x19_what_a_killed_comparison_had_salvaged_has_its_row() {
+    for busy in [false, true] {
+        let ground = Ground::new();
+        let host = ground.host();
+        let (_, made) = settled(&ground, &host);
+        if busy {
+            mark(&made.place.path);
+        }
+        host.archive_task(&ann(), "t", &Operation::new("arch")).unwrap();
+        let late = "late, and nowhere else\n";
+        let first = host_with_hook(&ground, RemovalStep::Renamed, When::Before, || {
+            std::fs::write(made.place.path.join("late"), late).unwrap();
+            Then::Die
+        });
+        assert!(tick_and_perhaps_die(&first), "busy {busy}");
+        drop(first);
+        ground.clock.advance(Span::seconds(70));
+        let second = host_with_hook(&ground, RemovalStep::Compared, When::After, || Then::Die);
+        for _ in 0..12 {
+            if tick_and_perhaps_die(&second) {
+                break;
+            }
+            ground.clock.advance(Span::seconds(70));
+        }
+        assert!(hook_was_met(&second), "busy {busy}");
+        drop(second);
+        for _ in 0..12 {
+            ground.clock.advance(Span::seconds(70));
+            host.tick().unwrap();
+        }
+        assert_eq!(outcomes(&host), [Some(RemovalOutcome::Removed)], "busy {busy}");
+        let kept = host.kept().unwrap();
+        let named: Vec<Unsaved> = kept.iter().map(|k| k.contents).collect();
+        assert!(
+            matches!(named[..], [contents] if contents.covers(Unsaved::UNTRACKED)),
+            "busy {busy}: {kept:?}"
+        );
+        let named = resources_of(&host, "arch").iter().any(|r| r.salvage_id.is_some());
+        assert!(named, "busy {busy}: the result does not name the salvage");
+        host.unarchive_task(&ann(), "t", false).unwrap();
+        let [repo] = &host.repositories_of("t").unwrap()[..] else { panic!("one repository") };
+        let Stands::FromBranchAndSalvage(salvage) = &repo.stands else { panic!("{repo:?}") };
+        host.recreate(&ann(), &repo.repo).unwrap();
+        host.restore(&ann(), salvage).unwrap();
+        let path = host.places_of("t").unwrap().remove(0).path;
+        assert_eq!(std::fs::read_to_string(path.join("late")).unwrap(), late);
+        assert_eq!(is_marked(&path), busy);
+    }
+}
+
 /// A step that was done although its call failed ("or will be finished by the next call", says
 /// the port) is found and finished, not taken for one that was not done (W-37).
 #[test]
