@@ -85,7 +85,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             hold: self.settings()?.renew,
             tried: Vec::new(),
         };
-        let worked = self.work_off(&mut pick, &mut ticked).and_then(|()| self.sweep(&mut ticked));
+        let worked = self.work_off(&mut pick, &mut ticked);
         if worked.is_err() {
             // What was picked and not tried is for others now. Where the store is away, its time
             // ends by itself.
