@@ -15,7 +15,7 @@ use freehold_git::GitWorkspaces;
 use freehold_kernel::*;
 use freehold_runtime::{LocalRuntimes, Program, Running, Sink, Waiting};
 use freehold_store::{
-    Clock, Held, Host, HostError, OnThisThread, Operation, Runtimes, StartFailed,
+    Clock, Held, Host, HostError, OnThisThread, Operation, RuntimeHandle, Runtimes, StartFailed,
 };
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use support::*;
@@ -583,6 +583,99 @@ fn f48_an_instance_that_is_killed_while_it_starts_a_runtime_leaves_no_process_un
         host.tick().unwrap();
         assert!(!made.place.path.exists(), "{at}");
         assert_eq!(jobs(&host), [(Trigger::Archive, JobState::Succeeded)], "{at}");
+    }
+}
+
+/// Runtimes whose host is killed when it is about to stop one.
+struct Halts(LocalRuntimes);
+
+impl Runtimes for Halts {
+    fn stop(&self, _: &RuntimeHandle, _: Duration, _: &mut dyn FnMut()) -> Liveness {
+        wait_to_be_killed("stopping", &[]);
+        Liveness::Unknown
+    }
+
+    fn serves(&self, handle: &RuntimeHandle) -> bool {
+        self.0.serves(handle)
+    }
+
+    fn liveness(&self, handle: &RuntimeHandle) -> Liveness {
+        self.0.liveness(handle)
+    }
+}
+
+/// Not a test of its own: the instance that closes a session, or bars a task, and is killed.
+#[test]
+fn s14_the_closer() {
+    let Ok(store) = std::env::var(STORE) else { return };
+    let clock = Clock::manual(Time(1_700_000_000_000_000));
+    let store = StorePlace::told(&store).open(&clock);
+    let handed = Box::new(Halts(LocalRuntimes::new()));
+    let host =
+        Host::start(store, GitWorkspaces::new(), OnThisThread, handed, "test-machine").unwrap();
+    match std::env::var(AT).unwrap().as_str() {
+        "close" => host.delete_session(&ann(), "s").unwrap(),
+        _ => drop(host.archive_task(&ann(), "t", &Operation::new("o")).unwrap()),
+    }
+}
+
+#[test]
+fn s14_a_stop_whose_owner_is_gone_is_carried_out_by_whoever_can() {
+    for at in ["close", "barrier", "unserved"] {
+        let ground = Ground::new();
+        let (host, runtimes) = local(&ground);
+        let (_, made) = settled(&ground, &host);
+        let mut agent = Agent::begin(&host, &runtimes, "one", &made.place.path, DEAF);
+        let pids = agent.pids(2);
+        end(&host, "one", "never");
+        if at == "unserved" {
+            // Its own host cannot stop it, and gives the close up.
+            let plain = ground.host();
+            assert_eq!(refused(plain.delete_session(&ann(), "s")), Guard::RuntimeQuiesced);
+        } else {
+            let mut closer = Spawn::new(std::env::current_exe().unwrap())
+                .args(["--exact", "s14_the_closer", "--nocapture"])
+                .env(STORE, ground.store.text())
+                .env(AT, at)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let lines = BufReader::new(closer.stdout.take().unwrap()).lines();
+            let said = lines.map_while(Result::ok).find(|line| line.starts_with("at stopping"));
+            assert!(said.is_some(), "{at}: it ended before it stopped anything");
+            // Its mark or barrier lives: it is his (P-34).
+            host.tick().unwrap();
+            assert_eq!(living(&pids), pids, "{at}");
+            closer.kill().unwrap();
+            closer.wait().unwrap();
+            host.tick().unwrap();
+            assert_eq!(living(&pids), pids, "{at}");
+            ground.lapse(Span::minutes(2));
+        }
+        assert_eq!(status(&host, "runtime-one"), RuntimeStatus::Stopping, "{at}");
+        // Who cannot stop it does not say that it is.
+        ground.host().tick().unwrap();
+        assert_eq!(status(&host, "runtime-one"), RuntimeStatus::Stopping, "{at}");
+        // In vain, it is told and tried again, not with every tick.
+        stop_bound(&host, Span(1));
+        let troubles = host.tick().unwrap().troubles;
+        assert!(troubles.len() == 1 && troubles[0].contains("runtime-one"), "{at}: {troubles:?}");
+        assert_eq!(host.tick().unwrap().troubles, [""; 0], "{at}");
+        assert_eq!(living(&pids), pids, "{at}");
+        stop_bound(&host, Settings::DEFAULT.stop_bound);
+        ground.lapse(Span::minutes(2));
+        let ticked = host.tick().unwrap();
+        assert_eq!((ticked.recovered, ticked.troubles), (1, vec![]), "{at}");
+        assert_eq!(living(&pids), [0u32; 0], "{at}");
+        assert_eq!(status(&host, "runtime-one"), RuntimeStatus::Stopped, "{at}");
+        // The next turn is alone.
+        let mut next = Agent::begin(&host, &runtimes, "two", &made.place.path, DEAF);
+        let pids = next.pids(2);
+        assert_eq!(host.tick().unwrap().recovered, 0, "{at}");
+        assert_eq!(living(&pids), pids, "{at}");
+        host.archive_task(&ann(), "t", &Operation::new("p")).unwrap();
+        assert_eq!(living(&pids), [0u32; 0], "{at}");
     }
 }
 
