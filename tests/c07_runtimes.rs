@@ -8,7 +8,7 @@ mod support;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command as Spawn, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use freehold_git::GitWorkspaces;
@@ -676,6 +676,78 @@ fn s14_a_stop_whose_owner_is_gone_is_carried_out_by_whoever_can() {
         assert_eq!(living(&pids), pids, "{at}");
         host.archive_task(&ann(), "t", &Operation::new("p")).unwrap();
         assert_eq!(living(&pids), [0u32; 0], "{at}");
+    }
+}
+
+type Deed = Box<dyn FnOnce(&str) + Send>;
+
+/// Does something once, when recovery looks at the first runtime.
+struct Meanwhile {
+    inner: LocalRuntimes,
+    act: Mutex<Option<Deed>>,
+}
+
+impl Runtimes for Meanwhile {
+    fn stop(&self, handle: &RuntimeHandle, bound: Duration, pulse: &mut dyn FnMut()) -> Liveness {
+        self.inner.stop(handle, bound, pulse)
+    }
+
+    fn serves(&self, handle: &RuntimeHandle) -> bool {
+        if let Some(act) = self.act.lock().unwrap().take() {
+            act(&handle.id);
+        }
+        self.inner.serves(handle)
+    }
+
+    fn liveness(&self, handle: &RuntimeHandle) -> Liveness {
+        self.inner.liveness(handle)
+    }
+}
+
+/// Recovery reads all runtimes, and handles one after the other: what one of them became
+/// meanwhile is seen.
+#[test]
+fn c07_a_process_that_began_while_recovery_was_under_way_is_not_said_to_be_stopped() {
+    for returns in [false, true] {
+        let ground = Ground::new();
+        let (owner, runtimes) = local(&ground);
+        let (_, made) = settled(&ground, &owner);
+        session(&owner, "s2", "t", None).unwrap();
+        admit(&owner, "one");
+        assert_eq!(submit(&owner, "s2", "two").unwrap(), Reply::Done);
+        // Its owner is held up for long, and goes on while others recover.
+        ground.lapse(Span::minutes(2));
+        let (began, told) = std::sync::mpsc::channel();
+        let waiting = runtimes.prepare(script(&made.place.path, DEAF)).unwrap();
+        let act = move |first: &str| {
+            let other = if first == "runtime-one" { "runtime-two" } else { "runtime-one" };
+            if returns {
+                owner.renew().unwrap();
+            } else {
+                let agent = Agent::new(owner.start_runtime(other, waiting).unwrap());
+                began.send((first.to_owned(), other.to_owned(), agent)).unwrap();
+            }
+        };
+        let act: Deed = Box::new(act);
+        let inner = LocalRuntimes::new().with_grace(Duration::from_millis(100));
+        let host = ground.host_on(
+            GitWorkspaces::new(),
+            Box::new(Meanwhile { inner, act: Mutex::new(Some(act)) }),
+        );
+        host.tick().unwrap();
+        if returns {
+            for runtime in ["runtime-one", "runtime-two"] {
+                assert_eq!(status(&host, runtime), RuntimeStatus::Starting, "{runtime}");
+            }
+            continue;
+        }
+        let (first, other, mut agent) = told.recv().unwrap();
+        let pids = agent.pids(2);
+        assert_eq!(status(&host, &other), RuntimeStatus::Running);
+        assert_eq!(status(&host, &first), RuntimeStatus::Stopped);
+        assert_eq!(living(&pids), pids);
+        host.archive_task(&ann(), "t", &Operation::new("o")).unwrap();
+        assert_eq!(living(&pids), [0u32; 0]);
     }
 }
 

@@ -12,6 +12,7 @@ use freehold_kernel::{
 };
 
 use crate::host::{Drive, Host, HostError, Who, fresh};
+use crate::names::uuid_text;
 use crate::run::Stored;
 use crate::runtimes::RuntimeHandle;
 use crate::store::{Read, Rows, Store};
@@ -119,7 +120,9 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             }
             match (self.runtimes.liveness(&handle), row.status) {
                 (Liveness::Dead, _) => {
-                    if self.report_stopped(&handle.id)?.reply != Reply::Unchanged {
+                    if self.still_dead(row, &handle.id)?
+                        && self.report_stopped(&handle.id)?.reply != Reply::Unchanged
+                    {
                         ticked.recovered += 1;
                     }
                 }
@@ -131,6 +134,25 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             }
         }
         self.stop_left(&left, ticked)
+    }
+
+    /// Looked at again, since others were looked at for seconds in between: its owner may have
+    /// begun it meanwhile, or have come back. What is left of the window is from this read to the
+    /// report that follows at once: one who did not renew his lease and records his process in
+    /// between is told stopped although it runs. Only a report that names what was seen could
+    /// close it.
+    fn still_dead(&self, seen: &Runtime, id: &str) -> Result<bool, HostError> {
+        let owner = uuid_text(seen.instance_id.0);
+        let rows = self.read(&[
+            Read::by(TableId::Runtimes, "id", &[id]),
+            Read::by(TableId::Instances, "id", &[&owner]),
+        ])?;
+        let row = rows.view.runtimes.id(seen.id.0).filter(|row| *row == seen);
+        let Some(row) = row.filter(|row| !about_to_begin(&rows, row)) else {
+            return Ok(false);
+        };
+        let handle = RuntimeHandle::of(id.to_owned(), Some(*row), &rows);
+        Ok(self.runtimes.liveness(&handle) == Liveness::Dead)
     }
 
     /// S-14, S-22: who asked for a stop and is gone, or could not do it, leaves it to whoever can.
