@@ -751,6 +751,33 @@ fn c07_a_process_that_began_while_recovery_was_under_way_is_not_said_to_be_stopp
     }
 }
 
+#[test]
+fn c17_what_is_stopped_already_is_settled_by_whoever_claims_it() {
+    let ground = Ground::new();
+    let (host, runtimes) = local(&ground);
+    let (_, made) = settled(&ground, &host);
+    let mut agent = Agent::begin(&host, &runtimes, "one", &made.place.path, DEAF);
+    let pids = agent.pids(2);
+    let plain = ground.host();
+    plain.archive_task(&ann(), "t", &Operation::new("o")).unwrap();
+    let ticked = plain.tick().unwrap();
+    assert_eq!((ticked.left, ticked.settled), (1, 0), "{ticked:?}");
+    // Its own host stops it, and says so.
+    let handle = host.runtime_handle("runtime-one").unwrap();
+    let bound = Duration::from_secs(60);
+    assert_eq!(runtimes.stop(&handle, bound, &mut || {}), Liveness::Dead);
+    assert_eq!(living(&pids), [0u32; 0]);
+    host.ask(&ann(), None, |c| {
+        let (runtime, status) = (c.id("runtime-one")?, RuntimeStatus::Stopped);
+        Ok(Command::Turn(TurnCommand::ReportRuntime { runtime, status }))
+    })
+    .unwrap();
+    let ticked = plain.tick().unwrap();
+    assert_eq!((ticked.left, ticked.settled), (0, 1), "{ticked:?}");
+    quiet(&ground, &plain);
+    assert!(!made.place.path.exists());
+}
+
 /// A host as the program is one, by the real clock.
 fn local_here(ground: &Ground) -> (TestHost, Arc<LocalRuntimes>) {
     let runtimes = Arc::new(LocalRuntimes::new());
@@ -778,15 +805,26 @@ fn c17_the_program_stops_the_runtimes_of_this_machine() {
     // An instance that runs nothing archives, and its worker leaves the runtime alone.
     let plain = ground.host_here();
     plain.archive_task(&ann(), "t", &Operation::new("o")).unwrap();
-    plain.tick().unwrap();
+    let ticked = plain.tick().unwrap();
+    assert_eq!((ticked.claimed, ticked.left), (1, 1), "{ticked:?}");
     assert_eq!(living(&pids), pids);
     let expected = [(false, JobState::Pending, 0), (true, JobState::Pending, 0)];
     assert_eq!(parts(&plain), expected);
-    // It is due again at once.
-    let store = rusqlite::Connection::open(&ground.store_path).unwrap();
-    store.execute("UPDATE task_resource_cleanup_roots SET next_attempt_at = NULL", ()).unwrap();
+    // Of another container, it is left to that, and said to be (the worktree waits for it).
+    let here = std::fs::read_link("/proc/self/ns/pid").unwrap().display().to_string();
+    let here = here.trim_start_matches("pid:[").trim_end_matches(']').to_owned();
+    tamper(&ground, "runtime-one", None, &[("pids", "4026532999")]);
     let (code, report) = program(&ground, &["work"]);
-    assert_eq!((code, &report["removals"]), (0, &1.into()), "{report:#}");
+    assert_eq!((code, &report["left_to_others"]), (0, &1.into()), "{report:#}");
+    tamper(&ground, "runtime-one", None, &[("pids", &here)]);
+    // The worktree's part is due again at once; the runtime's always was, whoever looked at it.
+    let store = rusqlite::Connection::open(&ground.store_path).unwrap();
+    let due = "UPDATE task_resource_cleanup_roots SET next_attempt_at = NULL
+               WHERE root_id IS NOT NULL";
+    store.execute(due, ()).unwrap();
+    let (code, report) = program(&ground, &["work"]);
+    let expected = (0, &1.into(), &0.into());
+    assert_eq!((code, &report["removals"], &report["left_to_others"]), expected, "{report:#}");
     assert_eq!(living(&pids), [0u32; 0]);
     assert!(!made.place.path.exists());
 }
