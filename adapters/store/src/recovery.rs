@@ -326,6 +326,27 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             .collect()
     }
 
+    /// The turns of this instance that were admitted and have not begun, by id text (S-10, S-14).
+    /// The word to start one
+    /// ([`SessionEffect::StartTurn`](freehold_kernel::SessionEffect::StartTurn)) goes to whoever
+    /// asked, once: it is lost with a reply that was only heard of by its request id (D-19), or
+    /// goes to the caller of another instance that ended the turn before. Such a turn waits until
+    /// this host starts it; with its lease neither renewed nor begun on in time, recovery ends it
+    /// as interrupted. Worth a look after each [`Host::tick`]; a host leaves out what it is just
+    /// starting.
+    ///
+    /// # Errors
+    /// The store's failure.
+    pub fn unstarted_turns(&self) -> Result<Vec<String>, HostError> {
+        let rows = self.read(&[Read::by(TableId::Turns, "phase", &["waiting_for_slot"])])?;
+        rows.view
+            .turns
+            .iter()
+            .filter(|t| t.instance_id == self.instance)
+            .map(|t| Ok(rows.names.text(Kind::TurnId, t.id.0)?))
+            .collect()
+    }
+
     /// The attempts that are not resolved, by id text: for reports.
     ///
     /// # Errors
