@@ -8,14 +8,14 @@ mod support;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command as Spawn, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use freehold_git::GitWorkspaces;
 use freehold_kernel::*;
 use freehold_runtime::{LocalRuntimes, Program, Running, Sink, Waiting};
 use freehold_store::{
-    Clock, Held, Host, HostError, OnThisThread, Operation, Runtimes, StartFailed,
+    Clock, Held, Host, HostError, OnThisThread, Operation, RuntimeHandle, Runtimes, StartFailed,
 };
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use support::*;
@@ -586,6 +586,198 @@ fn f48_an_instance_that_is_killed_while_it_starts_a_runtime_leaves_no_process_un
     }
 }
 
+/// Runtimes whose host is killed when it is about to stop one.
+struct Halts(LocalRuntimes);
+
+impl Runtimes for Halts {
+    fn stop(&self, _: &RuntimeHandle, _: Duration, _: &mut dyn FnMut()) -> Liveness {
+        wait_to_be_killed("stopping", &[]);
+        Liveness::Unknown
+    }
+
+    fn serves(&self, handle: &RuntimeHandle) -> bool {
+        self.0.serves(handle)
+    }
+
+    fn liveness(&self, handle: &RuntimeHandle) -> Liveness {
+        self.0.liveness(handle)
+    }
+}
+
+/// Not a test of its own: the instance that closes a session, or bars a task, and is killed.
+#[test]
+fn s14_the_closer() {
+    let Ok(store) = std::env::var(STORE) else { return };
+    let clock = Clock::manual(Time(1_700_000_000_000_000));
+    let store = StorePlace::told(&store).open(&clock);
+    let handed = Box::new(Halts(LocalRuntimes::new()));
+    let host =
+        Host::start(store, GitWorkspaces::new(), OnThisThread, handed, "test-machine").unwrap();
+    match std::env::var(AT).unwrap().as_str() {
+        "close" => host.delete_session(&ann(), "s").unwrap(),
+        _ => drop(host.archive_task(&ann(), "t", &Operation::new("o")).unwrap()),
+    }
+}
+
+#[test]
+fn s14_a_stop_whose_owner_is_gone_is_carried_out_by_whoever_can() {
+    for at in ["close", "barrier", "unserved"] {
+        let ground = Ground::new();
+        let (host, runtimes) = local(&ground);
+        let (_, made) = settled(&ground, &host);
+        let mut agent = Agent::begin(&host, &runtimes, "one", &made.place.path, DEAF);
+        let pids = agent.pids(2);
+        end(&host, "one", "never");
+        if at == "unserved" {
+            // Its own host cannot stop it, and gives the close up.
+            let plain = ground.host();
+            assert_eq!(refused(plain.delete_session(&ann(), "s")), Guard::RuntimeQuiesced);
+        } else {
+            let mut closer = Spawn::new(std::env::current_exe().unwrap())
+                .args(["--exact", "s14_the_closer", "--nocapture"])
+                .env(STORE, ground.store.text())
+                .env(AT, at)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let lines = BufReader::new(closer.stdout.take().unwrap()).lines();
+            let said = lines.map_while(Result::ok).find(|line| line.starts_with("at stopping"));
+            assert!(said.is_some(), "{at}: it ended before it stopped anything");
+            // Its mark or barrier lives: it is his (P-34).
+            host.tick().unwrap();
+            assert_eq!(living(&pids), pids, "{at}");
+            closer.kill().unwrap();
+            closer.wait().unwrap();
+            host.tick().unwrap();
+            assert_eq!(living(&pids), pids, "{at}");
+            ground.lapse(Span::minutes(2));
+        }
+        assert_eq!(status(&host, "runtime-one"), RuntimeStatus::Stopping, "{at}");
+        // Who cannot stop it does not say that it is.
+        ground.host().tick().unwrap();
+        assert_eq!(status(&host, "runtime-one"), RuntimeStatus::Stopping, "{at}");
+        // In vain, it is told and tried again, not with every tick.
+        stop_bound(&host, Span(1));
+        let troubles = host.tick().unwrap().troubles;
+        assert!(troubles.len() == 1 && troubles[0].contains("runtime-one"), "{at}: {troubles:?}");
+        assert_eq!(host.tick().unwrap().troubles, [""; 0], "{at}");
+        assert_eq!(living(&pids), pids, "{at}");
+        stop_bound(&host, Settings::DEFAULT.stop_bound);
+        ground.lapse(Span::minutes(2));
+        let ticked = host.tick().unwrap();
+        assert_eq!((ticked.recovered, ticked.troubles), (1, vec![]), "{at}");
+        assert_eq!(living(&pids), [0u32; 0], "{at}");
+        assert_eq!(status(&host, "runtime-one"), RuntimeStatus::Stopped, "{at}");
+        // The next turn is alone.
+        let mut next = Agent::begin(&host, &runtimes, "two", &made.place.path, DEAF);
+        let pids = next.pids(2);
+        assert_eq!(host.tick().unwrap().recovered, 0, "{at}");
+        assert_eq!(living(&pids), pids, "{at}");
+        host.archive_task(&ann(), "t", &Operation::new("p")).unwrap();
+        assert_eq!(living(&pids), [0u32; 0], "{at}");
+    }
+}
+
+type Deed = Box<dyn FnOnce(&str) + Send>;
+
+/// Does something once, when recovery looks at the first runtime.
+struct Meanwhile {
+    inner: LocalRuntimes,
+    act: Mutex<Option<Deed>>,
+}
+
+impl Runtimes for Meanwhile {
+    fn stop(&self, handle: &RuntimeHandle, bound: Duration, pulse: &mut dyn FnMut()) -> Liveness {
+        self.inner.stop(handle, bound, pulse)
+    }
+
+    fn serves(&self, handle: &RuntimeHandle) -> bool {
+        if let Some(act) = self.act.lock().unwrap().take() {
+            act(&handle.id);
+        }
+        self.inner.serves(handle)
+    }
+
+    fn liveness(&self, handle: &RuntimeHandle) -> Liveness {
+        self.inner.liveness(handle)
+    }
+}
+
+/// Recovery reads all runtimes, and handles one after the other: what one of them became
+/// meanwhile is seen.
+#[test]
+fn c07_a_process_that_began_while_recovery_was_under_way_is_not_said_to_be_stopped() {
+    for returns in [false, true] {
+        let ground = Ground::new();
+        let (owner, runtimes) = local(&ground);
+        let (_, made) = settled(&ground, &owner);
+        session(&owner, "s2", "t", None).unwrap();
+        admit(&owner, "one");
+        assert_eq!(submit(&owner, "s2", "two").unwrap(), Reply::Done);
+        // Its owner is held up for long, and goes on while others recover.
+        ground.lapse(Span::minutes(2));
+        let (began, told) = std::sync::mpsc::channel();
+        let waiting = runtimes.prepare(script(&made.place.path, DEAF)).unwrap();
+        let act = move |first: &str| {
+            let other = if first == "runtime-one" { "runtime-two" } else { "runtime-one" };
+            if returns {
+                owner.renew().unwrap();
+            } else {
+                let agent = Agent::new(owner.start_runtime(other, waiting).unwrap());
+                began.send((first.to_owned(), other.to_owned(), agent)).unwrap();
+            }
+        };
+        let act: Deed = Box::new(act);
+        let inner = LocalRuntimes::new().with_grace(Duration::from_millis(100));
+        let host = ground.host_on(
+            GitWorkspaces::new(),
+            Box::new(Meanwhile { inner, act: Mutex::new(Some(act)) }),
+        );
+        host.tick().unwrap();
+        if returns {
+            for runtime in ["runtime-one", "runtime-two"] {
+                assert_eq!(status(&host, runtime), RuntimeStatus::Starting, "{runtime}");
+            }
+            continue;
+        }
+        let (first, other, mut agent) = told.recv().unwrap();
+        let pids = agent.pids(2);
+        assert_eq!(status(&host, &other), RuntimeStatus::Running);
+        assert_eq!(status(&host, &first), RuntimeStatus::Stopped);
+        assert_eq!(living(&pids), pids);
+        host.archive_task(&ann(), "t", &Operation::new("o")).unwrap();
+        assert_eq!(living(&pids), [0u32; 0]);
+    }
+}
+
+#[test]
+fn c17_what_is_stopped_already_is_settled_by_whoever_claims_it() {
+    let ground = Ground::new();
+    let (host, runtimes) = local(&ground);
+    let (_, made) = settled(&ground, &host);
+    let mut agent = Agent::begin(&host, &runtimes, "one", &made.place.path, DEAF);
+    let pids = agent.pids(2);
+    let plain = ground.host();
+    plain.archive_task(&ann(), "t", &Operation::new("o")).unwrap();
+    let ticked = plain.tick().unwrap();
+    assert_eq!((ticked.left, ticked.settled), (1, 0), "{ticked:?}");
+    // Its own host stops it, and says so.
+    let handle = host.runtime_handle("runtime-one").unwrap();
+    let bound = Duration::from_secs(60);
+    assert_eq!(runtimes.stop(&handle, bound, &mut || {}), Liveness::Dead);
+    assert_eq!(living(&pids), [0u32; 0]);
+    host.ask(&ann(), None, |c| {
+        let (runtime, status) = (c.id("runtime-one")?, RuntimeStatus::Stopped);
+        Ok(Command::Turn(TurnCommand::ReportRuntime { runtime, status }))
+    })
+    .unwrap();
+    let ticked = plain.tick().unwrap();
+    assert_eq!((ticked.left, ticked.settled), (0, 1), "{ticked:?}");
+    quiet(&ground, &plain);
+    assert!(!made.place.path.exists());
+}
+
 /// A host as the program is one, by the real clock.
 fn local_here(ground: &Ground) -> (TestHost, Arc<LocalRuntimes>) {
     let runtimes = Arc::new(LocalRuntimes::new());
@@ -613,15 +805,26 @@ fn c17_the_program_stops_the_runtimes_of_this_machine() {
     // An instance that runs nothing archives, and its worker leaves the runtime alone.
     let plain = ground.host_here();
     plain.archive_task(&ann(), "t", &Operation::new("o")).unwrap();
-    plain.tick().unwrap();
+    let ticked = plain.tick().unwrap();
+    assert_eq!((ticked.claimed, ticked.left), (1, 1), "{ticked:?}");
     assert_eq!(living(&pids), pids);
     let expected = [(false, JobState::Pending, 0), (true, JobState::Pending, 0)];
     assert_eq!(parts(&plain), expected);
-    // It is due again at once.
-    let store = rusqlite::Connection::open(&ground.store_path).unwrap();
-    store.execute("UPDATE task_resource_cleanup_roots SET next_attempt_at = NULL", ()).unwrap();
+    // Of another container, it is left to that, and said to be (the worktree waits for it).
+    let here = std::fs::read_link("/proc/self/ns/pid").unwrap().display().to_string();
+    let here = here.trim_start_matches("pid:[").trim_end_matches(']').to_owned();
+    tamper(&ground, "runtime-one", None, &[("pids", "4026532999")]);
     let (code, report) = program(&ground, &["work"]);
-    assert_eq!((code, &report["removals"]), (0, &1.into()), "{report:#}");
+    assert_eq!((code, &report["left_to_others"]), (0, &1.into()), "{report:#}");
+    tamper(&ground, "runtime-one", None, &[("pids", &here)]);
+    // The worktree's part is due again at once; the runtime's always was, whoever looked at it.
+    let store = rusqlite::Connection::open(&ground.store_path).unwrap();
+    let due = "UPDATE task_resource_cleanup_roots SET next_attempt_at = NULL
+               WHERE root_id IS NOT NULL";
+    store.execute(due, ()).unwrap();
+    let (code, report) = program(&ground, &["work"]);
+    let expected = (0, &1.into(), &0.into());
+    assert_eq!((code, &report["removals"], &report["left_to_others"]), expected, "{report:#}");
     assert_eq!(living(&pids), [0u32; 0]);
     assert!(!made.place.path.exists());
 }

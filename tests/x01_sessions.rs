@@ -281,6 +281,7 @@ fn p44_what_waits_is_taken_up_by_another_instance() {
     let told = Told::new(Liveness::Unknown);
     let next = ground.host_with_runtimes(&told);
     next.tick().unwrap();
+    told.answer(Liveness::Dead);
     assert_eq!(next.waiting_sessions().unwrap(), ["s"]);
     assert_eq!(take_up(&next, "s", "two").unwrap(), Reply::Done);
     assert_eq!(take_up(&next, "s", "twice").unwrap(), Reply::Unchanged);
@@ -299,4 +300,24 @@ fn p44_what_waits_is_taken_up_by_another_instance() {
     told.answer(Liveness::Dead);
     next.delete_session(&ann(), "s").unwrap();
     assert_eq!(refused(take_up(&next, "s", "late")), Guard::SessionNotDeleted);
+}
+
+#[test]
+fn s10_a_turn_whose_start_was_told_to_another_is_found_by_its_instance() {
+    let ground = Ground::new();
+    let (host, other) = (ground.host(), ground.host());
+    settled(&ground, &host);
+    assert_eq!(submit(&host, "s", "one").unwrap(), Reply::Done);
+    assert_eq!(host.unstarted_turns().unwrap(), ["turn-one"]);
+    // It is not the other's to start.
+    assert_eq!(other.unstarted_turns().unwrap(), [""; 0]);
+    run(&host, "one");
+    assert_eq!(host.unstarted_turns().unwrap(), [""; 0]);
+    // Ended by a call of the other instance, to whom the next one's start is told.
+    assert_eq!(submit(&host, "s", "two").unwrap(), Reply::Queued);
+    end(&other, "one", "two");
+    let found = [host.unstarted_turns().unwrap(), other.unstarted_turns().unwrap()];
+    assert_eq!(found, [vec!["turn-two".to_owned()], vec![]]);
+    host.tick().unwrap();
+    assert_eq!(host.unstarted_turns().unwrap(), ["turn-two"]);
 }

@@ -66,6 +66,8 @@ fn work<S: Store, D: Drive>(
         total.recovered += ticked.recovered;
         total.reconciled += ticked.reconciled;
         total.purged += ticked.purged;
+        // The same parts are found by every tick.
+        total.left = ticked.left;
         for trouble in ticked.troubles {
             out.say(&format!("not now: {trouble}"));
             total.troubles.push(trouble);
@@ -75,11 +77,13 @@ fn work<S: Store, D: Drive>(
         }
     }
     let words = format!(
-        "{} claimed, {} resources settled, {} removals, {} recovered, {} troubles",
+        "{} claimed, {} resources settled, {} removals, {} recovered, {} left to other machines, \
+         {} troubles",
         total.claimed,
         total.settled,
         total.removals,
         total.recovered,
+        total.left,
         total.troubles.len()
     );
     out.result(
@@ -92,6 +96,7 @@ fn work<S: Store, D: Drive>(
             "recovered": total.recovered,
             "reconciled": total.reconciled,
             "purged": total.purged,
+            "left_to_others": total.left,
             "troubles": total.troubles,
         }),
         &words,

@@ -48,6 +48,8 @@ pub(crate) fn of(place: &str, error: &Error) -> Fault {
         "23505" | "23503" | "23P01" => Fault::Taken(StoreError::Defect { detail }),
         // The server is going down or ends this connection; whether a commit counted is open.
         "57P01" | "57P02" | "57P05" | "25P03" => Fault::Lost(detail),
+        // Said by who stands before the server and lost it: as if nothing had been said.
+        "40003" => Fault::Lost(detail),
         code if code.starts_with("08") => Fault::Lost(detail),
         "42883" | "3F000" | "42P01" => {
             Fault::OtherSchema(StoreError::NotAStore { path: place.to_owned(), detail })

@@ -4,6 +4,7 @@
 //! Calls block, on the thread that the host handed over: they wait for the store by
 //! [`Drive`], and for git. Nothing here starts a thread, a runtime or a clock.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use freehold_kernel::{
     Command, Guard, InstanceId, Kind, Liveness, Permissions, Reply, RuntimeId, RuntimeStatus,
-    SessionEffect, Settings, Span, SystemCommand, TableId, TurnCommand,
+    SessionEffect, Settings, Span, SystemCommand, TableId, Time, TurnCommand,
 };
 
 use crate::error::StoreError;
@@ -150,6 +151,8 @@ pub struct Host<S, W, D = OnThisThread> {
     pub(crate) instance: InstanceId,
     machine: String,
     renewed: Mutex<Instant>,
+    /// The runtimes that recovery tried to stop in vain, and until when it leaves them.
+    pub(crate) vain: Mutex<BTreeMap<RuntimeId, Time>>,
     moment: Box<dyn Fn() -> Instant + Send + Sync>,
     repositories: Box<dyn Fn(&str) -> PathBuf + Send + Sync>,
 }
@@ -174,6 +177,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             instance: InstanceId(fresh()),
             machine: machine.to_owned(),
             renewed: Mutex::new(Instant::now()),
+            vain: Mutex::default(),
             moment: Box::new(Instant::now),
             repositories: Box::new(|name| PathBuf::from(name)),
         };

@@ -2,13 +2,18 @@
 //! S-22, T-9, W-5). Every command re-checks inside its write, so a slow but living owner is not
 //! robbed. It runs with every tick, not only at start.
 
+use std::sync::PoisonError;
+use std::time::Duration;
+
 use freehold_kernel::{
-    Attempt, AttemptCommand, AttemptState, CleanupCommand, Command, Guard, JobState, Kind,
-    Liveness, Reply, RuntimeStatus, SessionLifecycle, SystemCommand, TableId, Token, TurnPhase,
-    WorkspaceState,
+    Attempt, AttemptCommand, AttemptState, CleanupCommand, Command, Guard, Job, JobState, Kind,
+    Liveness, Reply, Runtime, RuntimeStatus, SessionLifecycle, SystemCommand, TableId, Token,
+    TurnPhase, WorkspaceState,
 };
 
 use crate::host::{Drive, Host, HostError, Who, fresh};
+use crate::names::uuid_text;
+use crate::run::Stored;
 use crate::runtimes::RuntimeHandle;
 use crate::store::{Read, Rows, Store};
 use crate::worker::{Ticked, lapsed, unresolved};
@@ -103,12 +108,9 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             Read::by(TableId::Runtimes, "status", &living),
             Read::all(TableId::Instances),
         ])?;
-        let now = rows.view.now;
+        let mut left = Vec::new();
         for row in rows.view.runtimes.iter() {
-            // Who is about to start it lives: that it has no process yet is no death.
-            let held = rows.view.instances.id(row.instance_id.0);
-            let held = held.is_some_and(|instance| instance.lease_until > now);
-            if row.status == RuntimeStatus::Starting && held {
+            if about_to_begin(&rows, row) {
                 continue;
             }
             let id = rows.names.text(Kind::RuntimeId, row.id.0)?;
@@ -116,15 +118,113 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             if !self.runtimes.serves(&handle) {
                 continue;
             }
-            match self.runtimes.liveness(&handle) {
+            match (self.runtimes.liveness(&handle), row.status) {
+                (Liveness::Dead, _) => {
+                    if self.still_dead(row, &handle.id)?
+                        && self.report_stopped(&handle.id)?.reply != Reply::Unchanged
+                    {
+                        ticked.recovered += 1;
+                    }
+                }
+                (Liveness::Alive | Liveness::Unknown, RuntimeStatus::Stopping) => left.push(handle),
+                (
+                    Liveness::Alive | Liveness::Unknown,
+                    RuntimeStatus::Starting | RuntimeStatus::Running | RuntimeStatus::Stopped,
+                ) => {}
+            }
+        }
+        self.stop_left(&left, ticked)
+    }
+
+    /// Looked at again, since others were looked at for seconds in between: its owner may have
+    /// begun it meanwhile, or have come back. What is left of the window is from this read to the
+    /// report that follows at once: one who did not renew his lease and records his process in
+    /// between is told stopped although it runs. Only a report that names what was seen could
+    /// close it.
+    fn still_dead(&self, seen: &Runtime, id: &str) -> Result<bool, HostError> {
+        let owner = uuid_text(seen.instance_id.0);
+        let rows = self.read(&[
+            Read::by(TableId::Runtimes, "id", &[id]),
+            Read::by(TableId::Instances, "id", &[&owner]),
+        ])?;
+        let row = rows.view.runtimes.id(seen.id.0).filter(|row| *row == seen);
+        let Some(row) = row.filter(|row| !about_to_begin(&rows, row)) else {
+            return Ok(false);
+        };
+        let handle = RuntimeHandle::of(id.to_owned(), Some(*row), &rows);
+        Ok(self.runtimes.liveness(&handle) == Liveness::Dead)
+    }
+
+    /// S-14, S-22: who asked for a stop and is gone, or could not do it, leaves it to whoever can.
+    /// A later turn has a new handle, so that otherwise the old process would work on beside it
+    /// (S-10).
+    fn stop_left(&self, seen: &[RuntimeHandle], ticked: &mut Ticked) -> Result<(), HostError> {
+        let own: Vec<Stored> = seen.iter().map(|h| Stored::Text(h.id.clone())).collect();
+        if own.is_empty() {
+            return Ok(());
+        }
+        let mut rows = self.read(&[
+            Read::among(TableId::Runtimes, "id", own.clone()),
+            Read::among(TableId::Resources, "runtime_id", own),
+            Read::by(TableId::Jobs, "state", &["prepared"]),
+            Read::all(TableId::Settings),
+        ])?;
+        let sessions = rows.texts(rows.view.runtimes.iter().map(|r| r.session_id))?;
+        let jobs = rows.texts(rows.view.resources.iter().map(|r| r.job_id))?;
+        self.read_on(
+            &mut rows,
+            vec![
+                Read::among(TableId::Sessions, "id", sessions),
+                Read::among(TableId::Jobs, "id", jobs),
+            ],
+        )?;
+        // Whose it is cannot be read: that is not nobody's (C-10).
+        if !rows.unreadable.is_empty() {
+            return Ok(());
+        }
+        let now = rows.view.now;
+        let settings =
+            rows.view.settings.id(1).copied().unwrap_or(freehold_kernel::Settings::DEFAULT);
+        let mut vain = self.vain.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        vain.retain(|_, until| *until > now);
+        let mut handles = Vec::new();
+        for row in rows.view.runtimes.iter() {
+            if row.status == RuntimeStatus::Stopping
+                && !vain.contains_key(&row.id)
+                && nobody_stops(&rows, row)
+            {
+                let id = rows.names.text(Kind::RuntimeId, row.id.0)?;
+                handles.push((row.id, RuntimeHandle::of(id, Some(*row), &rows)));
+            }
+        }
+        let bound = Duration::from_micros(u64::try_from(settings.stop_bound.0).unwrap_or(0));
+        let asked: Vec<RuntimeHandle> = handles.iter().map(|(_, handle)| handle.clone()).collect();
+        let mut pulse = || {
+            let _heard = self.renew();
+        };
+        let answers = match asked.is_empty() {
+            true => Vec::new(),
+            false => self.runtimes.stop_all(&asked, bound, &mut pulse),
+        };
+        for (index, (runtime, handle)) in handles.iter().enumerate() {
+            match answers.get(index).copied().unwrap_or(Liveness::Unknown) {
                 Liveness::Dead => {
                     if self.report_stopped(&handle.id)?.reply != Reply::Unchanged {
                         ticked.recovered += 1;
                     }
                 }
-                Liveness::Alive | Liveness::Unknown => {}
+                Liveness::Alive | Liveness::Unknown => {
+                    // Not with every tick: each try takes its bound.
+                    vain.insert(*runtime, now + settings.stop_bound + settings.lease);
+                    let id = &handle.id;
+                    ticked.troubles.push(format!(
+                        "runtime {id} was asked to stop, and whoever asked is gone; it could not \
+                         be stopped, and is tried again (S-14)"
+                    ));
+                }
             }
         }
+        *self.vain.lock().unwrap_or_else(PoisonError::into_inner) = vain;
         Ok(())
     }
 
@@ -226,6 +326,27 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             .collect()
     }
 
+    /// The turns of this instance that were admitted and have not begun, by id text (S-10, S-14).
+    /// The word to start one
+    /// ([`SessionEffect::StartTurn`](freehold_kernel::SessionEffect::StartTurn)) goes to whoever
+    /// asked, once: it is lost with a reply that was only heard of by its request id (D-19), or
+    /// goes to the caller of another instance that ended the turn before. Such a turn waits until
+    /// this host starts it; with its lease neither renewed nor begun on in time, recovery ends it
+    /// as interrupted. Worth a look after each [`Host::tick`]; a host leaves out what it is just
+    /// starting.
+    ///
+    /// # Errors
+    /// The store's failure.
+    pub fn unstarted_turns(&self) -> Result<Vec<String>, HostError> {
+        let rows = self.read(&[Read::by(TableId::Turns, "phase", &["waiting_for_slot"])])?;
+        rows.view
+            .turns
+            .iter()
+            .filter(|t| t.instance_id == self.instance)
+            .map(|t| Ok(rows.names.text(Kind::TurnId, t.id.0)?))
+            .collect()
+    }
+
     /// The attempts that are not resolved, by id text: for reports.
     ///
     /// # Errors
@@ -239,4 +360,30 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             .map(|a| Ok(rows.names.text(Kind::AttemptId, a.id.0)?))
             .collect()
     }
+}
+
+/// Who is about to start it lives: that it has no process yet is no death.
+fn about_to_begin(rows: &Rows, runtime: &Runtime) -> bool {
+    let held = rows.view.instances.id(runtime.instance_id.0);
+    runtime.status == RuntimeStatus::Starting && held.is_some_and(|i| i.lease_until > rows.view.now)
+}
+
+/// Whether no close that lives, no barrier that lives and no job has this stop to do. What a job
+/// names is the job's, with its tries and its report (C-6, C-8); not if it was cancelled.
+fn nobody_stops(rows: &Rows, runtime: &Runtime) -> bool {
+    let now = rows.view.now;
+    let closing = rows.view.sessions.id(runtime.session_id.0).is_some_and(|session| {
+        session.lifecycle == SessionLifecycle::Closing && !lapsed(session.closing_lease, now)
+    });
+    let barred = rows.view.jobs.iter().any(|job| {
+        let over = job.task_id == runtime.task_id
+            || (job.environment_id.is_some() && job.environment_id == runtime.task_environment_id);
+        job.state == JobState::Prepared && over && !lapsed(job.lease_until, now)
+    });
+    let named = rows.view.resources.iter().any(|resource| {
+        let cancelled = |job: &Job| job.state == JobState::Cancelled;
+        let job = rows.view.jobs.id(resource.job_id.0);
+        resource.runtime_id == Some(runtime.id) && !job.is_some_and(cancelled)
+    });
+    !closing && !barred && !named
 }

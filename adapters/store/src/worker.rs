@@ -7,8 +7,8 @@
 use freehold_kernel::{
     AttemptState, Authority, AuthorityKind, CleanupCommand, Command, Evidence, Found, Guard,
     JobRoot, JobRootId, JobState, Key, Kind, Liveness, Reason, ReasonClass, Removal, RemovalId,
-    RemovalStep, Reply, Resource, ResourceKind, ResourceResult, RowKey, SalvageFacts, SalvageId,
-    TableId, Time, Token, Unsaved, Warrant,
+    RemovalStep, Reply, Resource, ResourceKind, ResourceResult, RowKey, RuntimeStatus,
+    SalvageFacts, SalvageId, TableId, Time, Token, Unsaved, Warrant,
 };
 
 use crate::error::StoreError;
@@ -52,6 +52,9 @@ pub struct Ticked {
     /// Parts that were due and whose claim was refused: another instance was faster, or it was not
     /// their turn.
     pub lost: u32,
+    /// Parts that were due and not claimed, since all that is left in them is for other machines
+    /// to stop (C-17).
+    pub left: u32,
     /// Resources that were settled.
     pub settled: u32,
     /// Removals that came to their outcome.
@@ -85,7 +88,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             hold: self.settings()?.renew,
             tried: Vec::new(),
         };
-        let worked = self.work_off(&mut pick, &mut ticked).and_then(|()| self.sweep(&mut ticked));
+        let worked = self.work_off(&mut pick, &mut ticked);
         if worked.is_err() {
             // What was picked and not tried is for others now. Where the store is away, its time
             // ends by itself.
@@ -143,6 +146,10 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     }
 
     fn run_part(&self, part: &JobRoot, ticked: &mut Ticked) -> Result<(), HostError> {
+        if part.root_id.is_none() && self.is_for_others(part)? {
+            ticked.left += 1;
+            return Ok(());
+        }
         let token = Token(fresh());
         let (id, instance) = (part.id, self.instance);
         let claimed = self.ask(&Who::system(), None, |_| {
@@ -165,6 +172,35 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         };
         self.ask(&Who::system(), None, |_| Ok(Command::Cleanup(end)))?;
         done.map(|_| ())
+    }
+
+    /// Whether all that is left of a part is for others to stop (C-17). Looked at before the claim,
+    /// which would keep the part from those who can (C-3).
+    fn is_for_others(&self, part: &JobRoot) -> Result<bool, HostError> {
+        let rows = self.rows_of_part(part)?;
+        let mut others = false;
+        for resource in rows.view.resources.iter().filter(|r| r.job_root_id == part.id) {
+            match resource.result {
+                ResourceResult::Waiting | ResourceResult::Removing => {}
+                ResourceResult::Removed
+                | ResourceResult::Absent
+                | ResourceResult::Preserved
+                | ResourceResult::Transferred
+                | ResourceResult::Kept
+                | ResourceResult::Forgotten
+                | ResourceResult::Failed => continue,
+            }
+            let served = |handle| self.runtimes.serves(&handle);
+            if !is_handle(resource.kind)
+                || has_stopped(&rows, resource)
+                || served(self.handle_of(&rows, resource)?)
+            {
+                return Ok(false);
+            }
+            others = true;
+        }
+        // What cannot be read is for the claim to park (C-10).
+        Ok(others && rows.unreadable.is_empty())
     }
 
     /// Carries out a claimed part.
@@ -260,7 +296,17 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     ) -> Result<Stops, HostError> {
         let mut served = Vec::new();
         let mut handles = Vec::new();
+        let mut open = 0;
         for resource in resources {
+            // Its row says so already: that settles anywhere, served or not.
+            if has_stopped(rows, resource)
+                && let Reply::Settled { result: ResourceResult::Removed, .. } =
+                    self.settle(resource, token, Liveness::Unknown)?
+            {
+                ticked.settled += 1;
+                continue;
+            }
+            open += 1;
             let handle = self.handle_of(rows, resource)?;
             if self.runtimes.serves(&handle) {
                 served.push(resource);
@@ -268,7 +314,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             }
         }
         let Some(first) = served.first() else {
-            return Ok(if resources.is_empty() { Stops::Done } else { Stops::Unserved });
+            return Ok(if open == 0 { Stops::Done } else { Stops::Unserved });
         };
         let job_root = first.job_root_id;
         let mut pulse = || {
@@ -290,7 +336,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             }
         }
         // A try is spent on what was tried in vain, never on what was not this process's to try.
-        Ok(match (left, served.len() < resources.len()) {
+        Ok(match (left, served.len() < open) {
             (true, _) => Stops::Left,
             (false, true) => Stops::Unserved,
             (false, false) => Stops::Done,
@@ -723,6 +769,12 @@ fn is_handle(kind: ResourceKind) -> bool {
         ResourceKind::Runtime | ResourceKind::Container | ResourceKind::Sandbox => true,
         ResourceKind::Attempt | ResourceKind::Worktree => false,
     }
+}
+
+/// Whether it is a runtime that is known to be stopped.
+fn has_stopped(rows: &Rows, resource: &Resource) -> bool {
+    let row = resource.runtime_id.and_then(|r| rows.view.runtimes.id(r.0));
+    row.is_some_and(|row| row.status == RuntimeStatus::Stopped)
 }
 
 fn unsettled_removals() -> Read {

@@ -264,3 +264,22 @@ fn a_limit_of_the_server_does_not_pass() {
     assert!(!error.may_pass_later());
     assert!(place.ids("workspaces").is_empty());
 }
+
+/// A server that says that it does not know says as much as one that says nothing (D-19): 40003,
+/// as a relay before a server that was lost while it committed.
+#[test]
+fn a_commit_whose_end_the_server_does_not_know_is_unknown() {
+    let place = Place::new();
+    let store = place.open();
+    place.sql(
+        "CREATE FUNCTION open() RETURNS trigger LANGUAGE plpgsql AS \
+         $$BEGIN RAISE EXCEPTION 'lost it' USING ERRCODE = 'statement_completion_unknown'; END$$; \
+         CREATE CONSTRAINT TRIGGER open AFTER INSERT ON journal DEFERRABLE INITIALLY DEFERRED \
+         FOR EACH ROW EXECUTE FUNCTION open()",
+    );
+    let error = submit(&store, &create_workspace("w")).unwrap_err();
+    assert!(
+        matches!(&error, StoreError::Unknown { detail } if detail.contains("40003")),
+        "{error}"
+    );
+}
