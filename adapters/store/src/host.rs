@@ -202,6 +202,23 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         self.moment = Box::new(moment);
     }
 
+    /// Pulses may come as often as they like; this renews what is held once in [`PULSE`], and
+    /// answers whether it is held still. Between renewals it is taken to be.
+    pub(crate) fn paced<'a>(
+        &'a self,
+        mut renew: impl FnMut() -> bool + 'a,
+    ) -> impl FnMut() -> bool + 'a {
+        let mut last = self.moment();
+        move || {
+            let moment = self.moment();
+            if moment.saturating_duration_since(last) < PULSE {
+                return true;
+            }
+            last = moment;
+            renew()
+        }
+    }
+
     pub(crate) fn moment(&self) -> Instant {
         (self.moment)()
     }

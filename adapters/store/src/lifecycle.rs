@@ -11,7 +11,7 @@ use freehold_kernel::{
     UnsavedPolicy,
 };
 
-use crate::host::{Drive, Host, HostError, PULSE, Who, fresh};
+use crate::host::{Drive, Host, HostError, Who, fresh};
 use crate::names::{id_of, uuid_text};
 use crate::store::{Read, Store};
 use crate::submission::Accepted;
@@ -609,15 +609,10 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         task: &str,
         renew: &mut dyn FnMut(),
     ) -> Result<(Unsaved, Vec<String>), HostError> {
-        let mut last = self.moment();
-        let mut pulse = || {
-            let moment = self.moment();
-            if moment.saturating_duration_since(last) >= PULSE {
-                last = moment;
-                renew();
-            }
+        let mut pulse = self.paced(|| {
+            renew();
             true
-        };
+        });
         let mut all = Unsaved::NONE;
         let mut details = Vec::new();
         for place in self.places_of(task)? {

@@ -8,7 +8,7 @@ use freehold_kernel::{
     SalvageState, TableId, Token,
 };
 
-use crate::host::{Drive, Host, HostError, PULSE, Who, fresh};
+use crate::host::{Drive, Host, HostError, Who, fresh};
 use crate::names::{NameError, id_of, uuid_text};
 use crate::store::{Read, Rows, Store};
 use crate::submission::Composer;
@@ -582,18 +582,12 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         attempt: AttemptId,
         token: Token,
     ) -> impl FnMut() -> bool + '_ {
-        let mut last = self.moment();
-        move || {
-            let moment = self.moment();
-            if moment.saturating_duration_since(last) < PULSE {
-                return true;
-            }
-            last = moment;
+        self.paced(move || {
             self.ask(&Who::system(), None, |_| {
                 Ok(Command::Attempt(AttemptCommand::Renew { attempt, token }))
             })
             .is_ok()
-        }
+        })
     }
 }
 

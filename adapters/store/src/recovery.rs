@@ -301,8 +301,8 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
 
     /// The open sessions whose inputs wait with no turn under way, by id text (P-44): their turn's
     /// instance is gone, or nothing could begin when it ended. Only a host that runs turns can go
-    /// on with them: it asks for [`TurnCommand::TakeUp`](freehold_kernel::TurnCommand::TakeUp) and starts what that admits. Worth a look
-    /// after each [`Host::tick`].
+    /// on with them: it asks for [`freehold_kernel::TurnCommand::TakeUp`] and starts what that
+    /// admits. Worth a look after each [`Host::tick`].
     ///
     /// # Errors
     /// The store's failure.

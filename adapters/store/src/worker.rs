@@ -12,7 +12,7 @@ use freehold_kernel::{
 };
 
 use crate::error::StoreError;
-use crate::host::{Drive, Host, HostError, PULSE, Who, fresh};
+use crate::host::{Drive, Host, HostError, Who, fresh};
 use crate::maker::learn_head;
 use crate::names::uuid_text;
 use crate::pick::Pick;
@@ -640,17 +640,12 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
 
     /// Renews a claim during a long look (C-4). Whether it still holds is for the next command.
     fn claim_pulse(&self, job_root: JobRootId, token: Token) -> impl FnMut() -> bool + '_ {
-        let mut last = self.moment();
-        move || {
-            let moment = self.moment();
-            if moment.saturating_duration_since(last) >= PULSE {
-                last = moment;
-                let _ = self.ask(&Who::system(), None, |_| {
-                    Ok(Command::Cleanup(CleanupCommand::Renew { job_root, token }))
-                });
-            }
+        self.paced(move || {
+            let _ = self.ask(&Who::system(), None, |_| {
+                Ok(Command::Cleanup(CleanupCommand::Renew { job_root, token }))
+            });
             true
-        }
+        })
     }
 
     /// Renews claim and removal during a long step; false once either is lost (W-13, C-4).
@@ -661,13 +656,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         claim: Option<(&Resource, Token)>,
     ) -> impl FnMut() -> bool + '_ {
         let part = claim.map(|(resource, token)| (resource.job_root_id, token));
-        let mut last = self.moment();
-        move || {
-            let moment = self.moment();
-            if moment.saturating_duration_since(last) < PULSE {
-                return true;
-            }
-            last = moment;
+        self.paced(move || {
             let held = self.ask(&Who::system(), None, |_| {
                 Ok(Command::Cleanup(CleanupCommand::RenewRemoval { removal, token }))
             });
@@ -679,7 +668,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
                 });
             }
             held.is_ok()
-        }
+        })
     }
 
     /// Settles removals that nobody carries on: those of cancelled jobs and of attempts whose
