@@ -200,9 +200,14 @@ impl LocalRuntimes {
     }
 
     /// Whether this very process stands in the runtime: it cannot stop it and live to tell.
-    fn inside(birth: &Birth) -> bool {
-        let own = rustix::process::getsid(None).ok().map(|s| s.as_raw_nonzero().get());
-        own.and_then(|s| u32::try_from(s).ok()) == Some(birth.pid)
+    fn inside(&self, birth: &Birth) -> bool {
+        let in_session = || {
+            let own = self.table.own().ok()?;
+            // Its number may have been given anew to whoever began this process's session.
+            let anew = self.table.stat(birth.pid).ok()?.is_some_and(|s| s.id.ticks != birth.ticks);
+            Some(own.session == birth.pid && !anew)
+        };
+        in_session().unwrap_or(false)
             || birth::own_variables()
                 .iter()
                 .any(|name| name.to_str().is_some_and(|n| n.ends_with(&birth.token)))
@@ -230,7 +235,7 @@ impl Runtimes for LocalRuntimes {
             let answer = match self.read(handle) {
                 Handle::NeverBegun | Handle::EarlierBoot => Some(Liveness::Dead),
                 Handle::Unknown { .. } => Some(Liveness::Unknown),
-                Handle::Here(birth) if Self::inside(&birth) => Some(Liveness::Alive),
+                Handle::Here(birth) if self.inside(&birth) => Some(Liveness::Alive),
                 Handle::Here(birth) => {
                     let child = kept.iter().find(|k| k.pid == birth.pid);
                     let child = child.and_then(|k| match k.child.try_lock() {
@@ -258,7 +263,7 @@ impl Runtimes for LocalRuntimes {
         match self.read(handle) {
             Handle::NeverBegun | Handle::EarlierBoot => true,
             Handle::Unknown { elsewhere, .. } => !elsewhere,
-            Handle::Here(birth) => !Self::inside(&birth),
+            Handle::Here(birth) => !self.inside(&birth),
         }
     }
 
@@ -276,6 +281,36 @@ impl Runtimes for LocalRuntimes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A table in which this process has this session, begun by itself at this time.
+    fn seen_as(session: u32, began: u64) -> (tempfile::TempDir, LocalRuntimes) {
+        let folder = tempfile::tempdir().unwrap();
+        for pid in [std::process::id(), session] {
+            let line = format!(
+                "{pid} (x) S 1 {session} {session} 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 {began} 1 2"
+            );
+            std::fs::create_dir(folder.path().join(pid.to_string())).unwrap();
+            std::fs::write(folder.path().join(pid.to_string()).join("stat"), line).unwrap();
+        }
+        let runtimes = LocalRuntimes { table: Table::at(folder.path()), ..LocalRuntimes::new() };
+        (folder, runtimes)
+    }
+
+    #[test]
+    fn who_stands_in_a_session_of_an_outer_namespace_stands_in_no_runtime() {
+        let place = Place::own().unwrap();
+        let birth = Birth { pid: 0x7fff_fff0, ticks: 7, place, token: birth::fresh_token() };
+        // A container that was entered from outside shows 0 for group and session.
+        let (_folder, runtimes) = seen_as(0, 7);
+        let own = runtimes.table.own().unwrap();
+        assert_eq!((own.group, own.session), (0, 0));
+        assert!(!runtimes.inside(&birth));
+        let (_folder, runtimes) = seen_as(birth.pid, 7);
+        assert!(runtimes.inside(&birth));
+        // The number was given anew, and it was the new one who began this session.
+        let (_folder, runtimes) = seen_as(birth.pid, 8);
+        assert!(!runtimes.inside(&birth));
+    }
 
     #[test]
     fn a_table_that_hides_somebody_proves_nobody_dead() {

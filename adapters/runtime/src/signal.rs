@@ -5,9 +5,7 @@
 
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::process::{
-    Pid, PidfdFlags, Signal, getpgrp, getsid, kill_process_group, pidfd_open, pidfd_send_signal,
-};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
 use crate::table::{Id, Stat, Table};
 
@@ -39,9 +37,10 @@ pub(crate) fn send(table: &Table, id: Id, signals: &[Signal]) {
 /// through all its numbers.
 pub(crate) fn kill_group(table: &Table, member: &Stat) {
     let still = table.stat(member.id.pid).is_ok_and(|s| s.as_ref() == Some(member));
-    let own = [Some(getpgrp()), getsid(None).ok()];
+    // Who cannot say which group is his own kills none.
+    let foreign = table.own().is_ok_and(|own| ![own.group, own.session].contains(&member.group));
     match number(member.group) {
-        Some(group) if still && member.group > 1 && !own.contains(&Some(group)) => {
+        Some(group) if still && member.group > 1 && foreign => {
             let _gone_or_forbidden = kill_process_group(group, Signal::KILL);
         }
         Some(_) | None => {}

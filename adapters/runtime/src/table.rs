@@ -93,6 +93,17 @@ impl Table {
         }
     }
 
+    /// The line of this very process. A group or a session of 0 is one whose first process stands
+    /// in an outer namespace, as in a container that was entered from outside. It is read here and
+    /// not asked of the kernel: the wrappers of that question hold 0 to be impossible.
+    ///
+    /// # Errors
+    /// If it is not shown or cannot be read.
+    pub(crate) fn own(&self) -> io::Result<Stat> {
+        let own = self.stat(std::process::id())?;
+        own.ok_or_else(|| io::Error::other("the process table does not show this process"))
+    }
+
     /// Whether a process carries the token in the environment that it was started with. One that
     /// may not be looked into, or that has none, carries nothing that could be proven.
     fn environment(&self, pid: u32, variable: &[u8]) -> Environment {
