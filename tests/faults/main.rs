@@ -1,7 +1,7 @@
-//! A fault at every call to the disk and to git during a making and a removal (W-37, C-9): refused
-//! for want of health, space or permission, done and reported as failed, the process dead before
-//! and after it, git killed before, while and after it works. Then without faults: it converges,
-//! nothing is lost, nothing is left behind.
+//! A fault at every call to the disk and to git during a making, a removal, a restore and an expiry
+//! (W-34, W-35, W-37, C-9): refused for want of health, space or permission, done and reported as
+//! failed, the process dead before and after it, git killed before, while and after it works. Then
+//! without faults: it converges, nothing is lost, nothing is left behind.
 //!
 //! Where nobody asks for more a part of them is drawn; `FREEHOLD_FAULTS=all` takes all of them,
 //! `FREEHOLD_FAULTS=<n>` so many of each scene, `FREEHOLD_FAULTS_ONLY` those whose fault and call
@@ -12,6 +12,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod kept;
 mod plan;
 mod scene;
 
@@ -103,6 +104,26 @@ fn x06_a_fault_at_every_call_of_a_making_on_a_branch_that_is_there() {
 #[test]
 fn x06_a_fault_at_every_call_of_a_removal() {
     sweep(What::Remove);
+}
+
+#[test]
+fn w34_a_fault_at_every_call_of_putting_salvage_back() {
+    sweep(What::PutBack);
+}
+
+#[test]
+fn w35_a_fault_at_every_call_of_taking_a_worktree_out_of_trash() {
+    sweep(What::Untrash);
+}
+
+#[test]
+fn w4_a_fault_at_every_call_of_putting_it_into_trash_again() {
+    sweep(What::TrashAgain);
+}
+
+#[test]
+fn w34_a_fault_at_every_call_of_an_expiry_and_its_collection() {
+    sweep(What::Expire);
 }
 
 /// Not a test of its own: the process that dies.

@@ -1,4 +1,5 @@
-//! A making or a removal that can be begun again and again from one prepared ground.
+//! A making, a removal, a restore or an expiry that can be begun again and again from one prepared
+//! ground.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use freehold_git::GitWorkspaces;
 use freehold_git::faults::Faults;
 use freehold_kernel::*;
-use freehold_store::{Clock, Host, HostError, NoRuntimes, OnThisThread, Operation, Wanted};
+use freehold_store::{Clock, Host, HostError, NoRuntimes, OnThisThread, Operation, Target, Wanted};
 
 use crate::support::*;
 
@@ -20,10 +21,26 @@ pub(crate) enum What {
     MakeOnBranch,
     /// A worktree with every kind of unsaved work and a submodule goes, its trash too.
     Remove,
+    /// What it left in salvage goes into a worktree that is made for it.
+    PutBack,
+    /// The worktree comes out of kept trash, in place.
+    Untrash,
+    /// The same, and a barrier is there before it is owned: into trash again.
+    TrashAgain,
+    /// Salvage that may expire goes, and its bytes with it; another's stay.
+    Expire,
 }
 
 impl What {
-    pub(crate) const ALL: [What; 3] = [What::Make, What::MakeOnBranch, What::Remove];
+    pub(crate) const ALL: [What; 7] = [
+        What::Make,
+        What::MakeOnBranch,
+        What::Remove,
+        What::PutBack,
+        What::Untrash,
+        What::TrashAgain,
+        What::Expire,
+    ];
 }
 
 /// What is in the worktree that is removed and in no commit.
@@ -42,17 +59,33 @@ pub(crate) struct Scene {
     pub(crate) ground: Ground,
     /// A copy of the ground as it was prepared.
     kept: tempfile::TempDir,
-    root: String,
+    pub(crate) root: String,
     tip: String,
     /// The markers' texts by the names of their blobs.
-    markers: BTreeMap<String, &'static str>,
+    pub(crate) markers: BTreeMap<String, String>,
+    /// What is put back or expires.
+    pub(crate) id: String,
+    /// The worktree as it was before it was removed.
+    pub(crate) before: Option<State>,
 }
+
+/// Mode, object, stage, flags, path; modes, contents and links.
+pub(crate) type State = (Vec<String>, BTreeMap<String, String>);
 
 const START: Time = Time(1_700_000_000_000_000);
 
+/// By which clock, and on which machine: the program goes by the real ones.
+fn here(what: What) -> (Clock, String) {
+    match what {
+        What::Expire => (Clock::System, freehold_cli::machine_name()),
+        _ => (Clock::manual(START), "test-machine".to_owned()),
+    }
+}
+
 impl Scene {
     pub(crate) fn new(what: What) -> Scene {
-        let ground = Ground::new();
+        let (clock, _) = here(what);
+        let ground = Ground::on(StorePlace::fresh, clock);
         let part = ground.folder.path().canonicalize().unwrap().join("part");
         std::fs::create_dir(&part).unwrap();
         git_in(&part, &["init", "--quiet", "--initial-branch=main"]);
@@ -67,38 +100,81 @@ impl Scene {
         ground.git(&["commit", "--quiet", "--message", "second"]);
         let tip = ground.git(&["rev-parse", "HEAD"]);
 
-        let host = ground.host();
+        let mut scene = Scene {
+            what,
+            ground,
+            kept: tempfile::Builder::new().prefix("freehold-kept-").tempdir().unwrap(),
+            root: String::new(),
+            tip,
+            markers: BTreeMap::new(),
+            id: String::new(),
+            before: None,
+        };
+        scene.prepare();
+        copy(scene.ground.folder.path(), scene.kept.path());
+        scene
+    }
+
+    fn prepare(&mut self) {
+        let host = self.host(GitWorkspaces::new());
         workspace(&host, "w");
         task(&host, "t").unwrap();
         environment(&host, "e", "t").unwrap();
-        let root = host.register_root(&ann(), &ground.root_path).unwrap();
-        let mut markers = BTreeMap::new();
-        match what {
+        self.root = host.register_root(&ann(), &self.ground.root_path).unwrap();
+        match self.what {
             What::Make => {}
             What::MakeOnBranch => {
-                ground.git(&["branch", "b"]);
+                self.ground.git(&["branch", "b"]);
             }
             What::Remove => {
-                let made = host.make_worktree(&ann(), &wanted(&ground, &root, "e", "b")).unwrap();
-                let work = made.place.path;
-                // Without the template's samples, each of which would be looked at many times.
-                let bare = ["-c", "init.templateDir=", "-c", allow];
-                let update = ["submodule", "--quiet", "update", "--init"];
-                git_in(&work, &[&bare[..], &update[..]].concat());
-                std::fs::create_dir_all(work.join("deep/er")).unwrap();
-                std::fs::write(work.join("staged.txt"), "staged\n").unwrap();
-                git_in(&work, &["add", "staged.txt"]);
-                for (name, text) in MARKERS {
-                    std::fs::write(work.join(name), text).unwrap();
-                    markers.insert(git_in(&work, &["hash-object", "--no-filters", name]), *text);
-                }
+                self.unsaved(&host, "e", "b", "");
                 host.delete_task(&ann(), "t", &Operation::new("delete")).unwrap();
             }
+            What::PutBack | What::Untrash | What::TrashAgain => self.prepare_kept(&host),
+            What::Expire => self.prepare_expiry(&host),
         }
-        drop(host);
-        let kept = tempfile::Builder::new().prefix("freehold-kept-").tempdir().unwrap();
-        copy(ground.folder.path(), kept.path());
-        Scene { what, ground, kept, root, tip, markers }
+    }
+
+    /// An instance as this scene has them.
+    pub(crate) fn host(&self, git: GitWorkspaces) -> TestHost {
+        let (_, machine) = here(self.what);
+        let store = self.ground.store.open(&self.ground.clock);
+        let mut host =
+            Host::start(store, git, OnThisThread, Box::new(NoRuntimes), &machine).unwrap();
+        self.ground.pace(&mut host);
+        host
+    }
+
+    /// A worktree with every kind of unsaved work, whose texts end so.
+    pub(crate) fn unsaved(
+        &mut self,
+        host: &TestHost,
+        environment: &str,
+        branch: &str,
+        end: &str,
+    ) -> PathBuf {
+        let wanted = wanted(&self.ground, &self.root, environment, branch);
+        let made = host.make_worktree(&ann(), &wanted).unwrap();
+        let work = made.place.path;
+        // A submodule comes back with its trash. Out of salvage its files are only shown: whether
+        // it is set up in another worktree is not for Freehold to say.
+        let with_part = self.what != What::PutBack;
+        if with_part {
+            // Without the template's samples, each of which would be looked at many times.
+            let bare = ["-c", "init.templateDir=", "-c", "protocol.file.allow=always"];
+            let update = ["submodule", "--quiet", "update", "--init"];
+            git_in(&work, &[&bare[..], &update[..]].concat());
+        }
+        std::fs::create_dir_all(work.join("deep/er")).unwrap();
+        std::fs::write(work.join("staged.txt"), "staged\n").unwrap();
+        git_in(&work, &["add", "staged.txt"]);
+        for (name, text) in MARKERS.iter().filter(|m| with_part || !m.0.starts_with("part/")) {
+            let text = format!("{text}{end}");
+            std::fs::write(work.join(name), &text).unwrap();
+            let blob = git_in(&work, &["hash-object", "--no-filters", name]);
+            self.markers.insert(blob, text);
+        }
+        work
     }
 
     /// Everything as it was prepared.
@@ -111,13 +187,15 @@ impl Scene {
             }
         }
         copy(self.kept.path(), self.ground.folder.path());
-        self.ground.clock = Clock::manual(START);
+        (self.ground.clock, _) = here(self.what);
     }
 
     /// The making or the removal, in this process. What it came to is judged later.
     pub(crate) fn act(&self, faults: Arc<dyn Faults>) -> Result<(), HostError> {
-        let host = self.ground.host_with(GitWorkspaces::new().with_faults(faults));
-        act(&host, self.what, &wanted(&self.ground, &self.root, "e", "b"))
+        let git = GitWorkspaces::new().with_faults(faults);
+        let host = self.host(git.clone());
+        let closer = || self.host(GitWorkspaces::new());
+        act(&host, &git, self.what, &wanted(&self.ground, &self.root, "e", "b"), &self.id, &closer)
     }
 
     /// The same in a process of its own, which says what it met. None if it came to its end.
@@ -130,6 +208,7 @@ impl Scene {
             .env("FREEHOLD_FAULTS_STORE", self.ground.store.text())
             .env("FREEHOLD_FAULTS_REPOSITORY", &self.ground.repository)
             .env("FREEHOLD_FAULTS_ROOT", &self.root)
+            .env("FREEHOLD_FAULTS_ID", &self.id)
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
@@ -144,9 +223,6 @@ impl Scene {
 
     /// Every byte that is in no commit is somewhere: in its place, in the trash, in salvage.
     pub(crate) fn nothing_lost(&self, when: &str) {
-        if self.what != What::Remove {
-            return;
-        }
         let mut left = self.markers.clone();
         let mut todo = vec![self.ground.root_path.clone()];
         let mut contents = BTreeSet::new();
@@ -174,18 +250,26 @@ impl Scene {
             }
         }
         // Whole or not at all: a file that is found in a folder counts by its content.
-        left.retain(|_, text| !contents.contains(*text));
+        left.retain(|_, text| !contents.contains(text));
         assert_eq!(left, BTreeMap::new(), "lost {when}");
+    }
+
+    /// Until nothing is open but what is kept on purpose.
+    pub(crate) fn settle(&self, host: &TestHost) {
+        let kept = matches!(self.what, What::Untrash | What::TrashAgain);
+        quiet_but(&self.ground, host, if kept { &["trash kept"] } else { &[] });
     }
 
     /// Without faults from here on: it converges, and nothing is left behind.
     pub(crate) fn judge(&self, came: Option<&Result<(), HostError>>) {
         self.nothing_lost("at once");
         let ground = &self.ground;
-        let host = ground.host();
+        let host = self.host(GitWorkspaces::new());
         ground.lapse(Span::minutes(2));
-        quiet(ground, &host);
+        self.settle(&host);
         match self.what {
+            What::PutBack | What::Untrash | What::TrashAgain => self.judge_kept(&host, came),
+            What::Expire => self.judge_expiry(&host),
             What::Make | What::MakeOnBranch => {
                 let places = host.places_of("t").unwrap();
                 if places.is_empty() {
@@ -219,10 +303,14 @@ impl Scene {
                 }
                 assert_eq!(jobs(&host), [(Trigger::Delete, JobState::Succeeded)]);
                 assert_tracked(ground, &host, &["b"]);
-                self.nothing_lost("in the end");
             }
         }
+        self.nothing_lost("in the end");
         assert_eq!(ground.git(&["rev-parse", "b"]), self.tip, "the branch");
+        // What a scratch could not be cleared of goes with the next salvage or collection.
+        for root in host.roots().unwrap() {
+            freehold_git::salvage::reclaim(&root).unwrap();
+        }
         let book = ground.root_path.join(".freehold");
         for store in entries(&book) {
             assert_eq!(entries(&store.join("salvage-scratch")), Vec::<PathBuf>::new());
@@ -233,10 +321,38 @@ impl Scene {
     }
 }
 
-pub(crate) fn act(host: &TestHost, what: What, wanted: &Wanted) -> Result<(), HostError> {
+/// What is done under faults. `closer` starts another instance, which meets none.
+fn act(
+    host: &TestHost,
+    git: &GitWorkspaces,
+    what: What,
+    wanted: &Wanted,
+    id: &str,
+    closer: &dyn Fn() -> TestHost,
+) -> Result<(), HostError> {
     match what {
         What::Make | What::MakeOnBranch => host.make_worktree(&ann(), wanted).map(drop),
         What::Remove => host.tick().map(drop),
+        What::PutBack | What::Untrash => host.put_back(&ann(), id, &Target::default()).map(drop),
+        What::TrashAgain => {
+            let overtake = &mut |at: &'static str| {
+                if at == "restored" {
+                    closer().archive_task(&ann(), "t", &Operation::new("again")).unwrap();
+                }
+            };
+            match host.put_back_between(&ann(), id, &Target::default(), overtake) {
+                Ok(_) => panic!("the barrier was not seen"),
+                Err(HostError::Undone { .. }) => Ok(()),
+                Err(error) => Err(error),
+            }
+        }
+        What::Expire => {
+            host.expire_salvage(id)?;
+            for root in host.roots()? {
+                git.reclaim_salvage(&root)?;
+            }
+            Ok(())
+        }
     }
 }
 
@@ -244,9 +360,13 @@ pub(crate) fn act(host: &TestHost, what: What, wanted: &Wanted) -> Result<(), Ho
 pub(crate) fn act_here(faults: Arc<dyn Faults>) {
     let told = |name: &str| std::env::var(format!("FREEHOLD_FAULTS_{name}")).unwrap();
     let what = *What::ALL.iter().find(|w| format!("{w:?}") == told("WHAT")).unwrap();
-    let store = StorePlace::told(&told("STORE")).open(&Clock::manual(START));
+    let (clock, machine) = here(what);
+    let start = |git| {
+        let store = StorePlace::told(&told("STORE")).open(&clock);
+        Host::start(store, git, OnThisThread, Box::new(NoRuntimes), &machine).unwrap()
+    };
     let git = GitWorkspaces::new().with_faults(faults);
-    let host = Host::start(store, git, OnThisThread, Box::new(NoRuntimes), "test-machine").unwrap();
+    let host = start(git.clone());
     let wanted = Wanted {
         environment: "e".to_owned(),
         repository: told("REPOSITORY"),
@@ -256,7 +376,7 @@ pub(crate) fn act_here(faults: Arc<dyn Faults>) {
         root: told("ROOT"),
     };
     // Judged by the one who started it.
-    let _came = act(&host, what, &wanted);
+    let _came = act(&host, &git, what, &wanted, &told("ID"), &|| start(GitWorkspaces::new()));
 }
 
 /// Lock files in a git directory; those of Freehold are files that stay.

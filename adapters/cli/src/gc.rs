@@ -9,7 +9,7 @@ use freehold_kernel::{Kind, Row, SalvageState, TableId, TrashState};
 use freehold_sqlite::Sqlite;
 use freehold_store::names::uuid_text;
 use freehold_store::sweep::lapsed_salvage;
-use freehold_store::workspaces::RootPlace;
+use freehold_store::workspaces::{RootPlace, WorkspaceError};
 use freehold_store::{Read, Rows, Store};
 use serde_json::json;
 
@@ -23,9 +23,14 @@ struct Plan {
     /// Trash whose time is over: its id, and the path that it was moved from.
     trash: Vec<(String, PathBuf)>,
     /// Salvage whose retention, to which a person consented, has lapsed (W-34).
-    lapsed: Vec<(RootPlace, String)>,
+    lapsed: Vec<String>,
     /// Salvage that has expired and is still there: its root and ref.
     salvage: Vec<(RootPlace, String)>,
+    /// The roots beside which salvage has expired, by name: an earlier run may have died before it
+    /// freed what it held.
+    stores: BTreeMap<String, RootPlace>,
+    /// What could not be looked at: nothing of it goes, and the run says so in the end.
+    troubles: Vec<WorkspaceError>,
     /// Trash that is still kept.
     kept: usize,
     /// What other machines serve.
@@ -44,8 +49,15 @@ fn plan(sqlite: &Sqlite, machine: &str) -> Result<Plan, Failure> {
     let rows = read(sqlite)?;
     let roots = roots(sqlite, &rows)?;
     let served = |id| roots.iter().find(|(r, host)| r.id == id && host == machine).map(|(r, _)| r);
-    let mut plan =
-        Plan { trash: Vec::new(), lapsed: Vec::new(), salvage: Vec::new(), kept: 0, elsewhere: 0 };
+    let mut plan = Plan {
+        trash: Vec::new(),
+        lapsed: Vec::new(),
+        salvage: Vec::new(),
+        stores: BTreeMap::new(),
+        troubles: Vec::new(),
+        kept: 0,
+        elsewhere: 0,
+    };
     for row in rows.view.trash.iter() {
         let lapsed = row.restorable_until.is_some_and(|until| until <= rows.view.now);
         match row.state {
@@ -64,19 +76,30 @@ fn plan(sqlite: &Sqlite, machine: &str) -> Result<Plan, Failure> {
     for id in wait(lapsed_salvage(sqlite))? {
         let row = rows.view.salvage.iter().find(|s| uuid_text(s.id.0) == id);
         match row.and_then(|row| served(row.root_id)) {
-            Some(root) => plan.lapsed.push((root.clone(), id)),
+            Some(root) => {
+                plan.stores.insert(root.name.clone(), root.clone());
+                plan.lapsed.push(id);
+            }
             None => plan.elsewhere += 1,
         }
     }
-    for row in rows.view.salvage.iter().filter(|s| s.state == SalvageState::Expired) {
+    for row in rows.view.salvage.iter() {
+        let expired = row.state == SalvageState::Expired;
         let Some(root) = served(row.root_id) else {
-            plan.elsewhere += 1;
+            plan.elsewhere += usize::from(expired);
             continue;
         };
+        if !expired {
+            continue;
+        }
+        plan.stores.insert(root.name.clone(), root.clone());
         let ref_name = content(&rows, &row.row_key(), "ref_name");
-        let there = salvage::list(root).map_err(freehold_store::HostError::from)?;
-        if there.iter().any(|e| e.ref_name == ref_name) {
-            plan.salvage.push((root.clone(), ref_name));
+        match salvage::list(root) {
+            Ok(there) if there.iter().any(|e| e.ref_name == ref_name) => {
+                plan.salvage.push((root.clone(), ref_name));
+            }
+            Ok(_) => {}
+            Err(error) => plan.troubles.push(error),
         }
     }
     Ok(plan)
@@ -87,15 +110,18 @@ pub(crate) fn run(store: &Path, yes: bool, out: &mut Show) -> Result<(), Failure
     for (id, path) in &planned.trash {
         out.say(&format!("trash {id}, from {}", path.display()));
     }
-    for (_, id) in &planned.lapsed {
+    for id in &planned.lapsed {
         out.say(&format!("salvage {id}, whose retention has lapsed"));
     }
     for (root, ref_name) in &planned.salvage {
         out.say(&format!("expired salvage {ref_name} beside {}", root.path.display()));
     }
+    for error in &planned.troubles {
+        out.aside(&format!("not now: {error}"));
+    }
     let trash: Vec<&str> = planned.trash.iter().map(|(id, _)| id.as_str()).collect();
     let salvage: Vec<&str> = planned.salvage.iter().map(|(_, name)| name.as_str()).collect();
-    let due: Vec<&str> = planned.lapsed.iter().map(|(_, id)| id.as_str()).collect();
+    let due: Vec<&str> = planned.lapsed.iter().map(String::as_str).collect();
     if !yes {
         let goes_on = next(&["gc", "--yes"], store);
         let some = !trash.is_empty() || !salvage.is_empty() || !planned.lapsed.is_empty();
@@ -120,6 +146,9 @@ pub(crate) fn run(store: &Path, yes: bool, out: &mut Show) -> Result<(), Failure
     let host = host(store)?;
     // Counted is what was done, not what was planned.
     let (mut purged, mut expired, mut failed) = (Vec::new(), Vec::new(), None);
+    for error in planned.troubles {
+        failed = failed.or(Some(Failure::Host(error.into())));
+    }
     for (id, _) in &planned.trash {
         match host.purge_trash(id) {
             Ok(()) => purged.push(id.as_str()),
@@ -150,14 +179,10 @@ pub(crate) fn run(store: &Path, yes: bool, out: &mut Show) -> Result<(), Failure
         }
     }
     // Only now that their refs are gone are their objects nobody's.
-    if !(lapsed.is_empty() && expired.is_empty()) {
-        let roots = planned.lapsed.iter().chain(&planned.salvage).map(|(root, _)| root);
-        let roots: BTreeMap<&str, &RootPlace> = roots.map(|r| (r.name.as_str(), r)).collect();
-        for root in roots.into_values() {
-            if let Err(error) = salvage::reclaim(root) {
-                out.aside(&format!("not now: {error}"));
-                failed = failed.or(Some(Failure::Host(error.into())));
-            }
+    for root in planned.stores.values() {
+        if let Err(error) = salvage::reclaim(root) {
+            out.aside(&format!("not now: {error}"));
+            failed = failed.or(Some(Failure::Host(error.into())));
         }
     }
     let gone = lapsed.len() + expired.len();

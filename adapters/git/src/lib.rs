@@ -106,6 +106,15 @@ impl GitWorkspaces {
         self
     }
 
+    /// [`salvage::reclaim`], meeting the same faults as every other call.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn reclaim_salvage(&self, root: &RootPlace) -> Result<(), WorkspaceError> {
+        let _here = self.enter();
+        salvage::reclaim(root)
+    }
+
     /// Around every call of the port's users: its faults are this thread's until it returns.
     fn enter(&self) -> Under {
         Under::new(self.faults.clone())

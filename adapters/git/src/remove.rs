@@ -94,7 +94,12 @@ impl Removal<'_> {
             RemovalStep::Salvaged => self.salvage(pulse),
             RemovalStep::Renamed => self.rename(),
             RemovalStep::Compared => self.compare(pulse),
-            RemovalStep::Unregistered => self.unregister(),
+            RemovalStep::Unregistered => {
+                let done = self.unregister()?;
+                // Not only with the purge: trash may be kept for weeks (W-42).
+                self.remove_empty_parents();
+                Ok(done)
+            }
             RemovalStep::BranchSettled => self.settle_branch(),
             RemovalStep::Purged => self.purge(pulse),
             RemovalStep::Returned => self.put_back(),
@@ -442,9 +447,14 @@ impl Removal<'_> {
             }
         }
         manifest::forget(root, self.id)?;
-        // Freehold's own folders stay: another removal may be about to use them.
-        remove_empty(&root.path, place.path.parent().unwrap_or(&root.path));
+        self.remove_empty_parents();
         self.lock.retire();
         Ok(done(found))
+    }
+
+    /// Freehold's own folders stay: another removal may be about to use them.
+    fn remove_empty_parents(&self) {
+        let root = &self.place.root.path;
+        remove_empty(root, self.place.path.parent().unwrap_or(root));
     }
 }

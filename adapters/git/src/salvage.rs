@@ -61,6 +61,7 @@ mod tests;
 mod tracked;
 mod writer;
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,8 +124,18 @@ pub(crate) fn save(
     pulse: Pulse<'_>,
 ) -> Result<Option<SalvageMade>, WorkspaceError> {
     let seat = Seat::of(git, place)?;
-    let _collected_later = lock_salvage(&place.root, COLLECTING)?;
+    let _collected_later = attend(&place.root)?;
     save::save(git, &seat, place, entry, keep, pulse)
+}
+
+/// Keeps collections out until it is dropped. If nobody is at work, what those left in their
+/// scratches who were killed is removed first: the next one may have another name, and it is a
+/// copy of somebody's work.
+fn attend(root: &RootPlace) -> Result<OwnedFd, WorkspaceError> {
+    if let Ok(_alone) = lock_collect(root, Duration::ZERO) {
+        store::clear_scratches(root);
+    }
+    lock_salvage(root, COLLECTING)
 }
 
 /// What an entry gave back to a repository.
@@ -152,6 +163,7 @@ pub(crate) fn give(
     pulse: Pulse<'_>,
 ) -> Result<Given, WorkspaceError> {
     store::check_ref(&place.root, ref_name)?;
+    let _collected_later = attend(&place.root)?;
     let seat = Seat::with(git, work, proof.clone())?;
     let mut beat = Beat::new(pulse, &place.path);
     let store = Store::new(git, &place.root, seat.format);
@@ -175,6 +187,7 @@ pub(crate) fn restore(
     place: &Place,
     ref_name: &str,
 ) -> Result<Restored, WorkspaceError> {
+    let _collected_later = attend(&place.root)?;
     restore::restore(git, place, ref_name)
 }
 
@@ -247,6 +260,7 @@ pub fn reclaim(root: &RootPlace) -> Result<(), WorkspaceError> {
     crate::root::check_root(root)?;
     // Git inherits it, so that a collector that is killed keeps salvages out until git has ended.
     let git = Git::new().holding(Arc::new(lock_collect(root, COLLECTING)?));
+    store::clear_scratches(root);
     let mut on = || true;
     let mut beat = Beat::new(&mut on, &root.path);
     for format in [Format::Sha1, Format::Sha256] {

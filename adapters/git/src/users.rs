@@ -49,8 +49,8 @@ pub(crate) fn standing_in(
     Ok(users)
 }
 
-/// Processes called git that stand in one of these folders, name one, see other mounts than we
-/// do, or cannot be looked into.
+/// Processes called git that stand in one of these folders or name one, by whatever path it has
+/// in their container, or that cannot be looked into.
 ///
 /// # Errors
 /// If the process table cannot be read.
@@ -59,6 +59,15 @@ pub(crate) fn gits(places: &[PathBuf]) -> Result<Vec<u32>, WorkspaceError> {
     let at = places.first().map_or(Path::new("/proc"), PathBuf::as_path);
     let entries =
         disk::processes().map_err(|e| io_fail(at, "cannot tell which gits run in it", &e))?;
+    let mut inodes = HashSet::new();
+    for place in places {
+        match inode(place) {
+            Ok(inode) => drop(inodes.insert(inode)),
+            // A worktree that is not there: nobody stands in it.
+            Err(e) if disk::is_absence(&e) => {}
+            Err(e) => return Err(io_fail(place, "cannot tell which gits run in it", &e)),
+        }
+    }
     for entry in entries.flatten() {
         let name = entry.file_name();
         let Some(pid) = name.to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
@@ -66,23 +75,78 @@ pub(crate) fn gits(places: &[PathBuf]) -> Result<Vec<u32>, WorkspaceError> {
         if comm.trim_ascii() != b"git" && !comm.starts_with(b"git-") {
             continue;
         }
-        let namespace = |proc: &Path| fs::read_link(proc.join("ns/mnt")).ok();
-        let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let named = |place: &PathBuf| {
-            let place = place.as_os_str().as_bytes();
-            !place.is_empty() && words.windows(place.len()).any(|w| w == place)
-        };
-        let elsewhere = namespace(&entry.path()) == namespace(Path::new("/proc/self"))
-            && !places.iter().any(named);
-        match fs::read_link(entry.path().join("cwd")) {
-            Ok(cwd) if elsewhere && !places.iter().any(|place| cwd.starts_with(place)) => {}
+        match is_at(&entry.path(), places, &inodes) {
+            Ok(false) => {}
             // Gone meanwhile, or ended and not yet reaped.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Ok(_) | Err(_) => found.push(pid),
+            Ok(true) | Err(_) => found.push(pid),
         }
     }
     found.sort_unstable();
     Ok(found)
+}
+
+/// Whether a process stands in one of these folders or was told one.
+fn is_at(proc: &Path, places: &[PathBuf], inodes: &HashSet<(u64, u64)>) -> io::Result<bool> {
+    let cwd = fs::read_link(proc.join("cwd"))?;
+    let words = fs::read(proc.join("cmdline"))?;
+    let told = |place: &PathBuf| {
+        let place = place.as_os_str().as_bytes();
+        !place.is_empty() && words.windows(place.len()).any(|w| w == place)
+    };
+    if places.iter().any(|place| cwd.starts_with(place) || told(place)) {
+        return Ok(true);
+    }
+    let namespace = |proc: &Path| fs::read_link(proc.join("ns/mnt"));
+    if namespace(proc)? == namespace(Path::new("/proc/self"))? {
+        return Ok(false);
+    }
+    // It sees other mounts, as one in a container does: the folder may have another path there.
+    if is_below(&proc.join("cwd"), inodes)? {
+        return Ok(true);
+    }
+    for word in words.split(|b| *b == 0 || *b == b'=') {
+        let path = Path::new(std::ffi::OsStr::from_bytes(word));
+        let seen = match path.strip_prefix("/") {
+            Ok(rest) => proc.join("root").join(rest),
+            Err(_) => proc.join("cwd").join(path),
+        };
+        match is_below(&seen, inodes) {
+            Ok(false) => {}
+            // The rest of its words are no paths.
+            Err(e) if disk::is_absence(&e) || e.raw_os_error() == Some(TOO_LONG) => {}
+            other => return other,
+        }
+    }
+    Ok(false)
+}
+
+/// No file has a name of such a length.
+const TOO_LONG: i32 = rustix::io::Errno::NAMETOOLONG.raw_os_error();
+
+/// Whether a file or folder is one of these or lies in one, seen through a process's own mounts.
+fn is_below(path: &Path, inodes: &HashSet<(u64, u64)>) -> io::Result<bool> {
+    let mut here = path.to_path_buf();
+    if !fs::metadata(path)?.is_dir() {
+        here.pop();
+    }
+    let mut last = None;
+    loop {
+        let now = inode(&here)?;
+        if inodes.contains(&now) {
+            return Ok(true);
+        }
+        // The root is above itself.
+        if last == Some(now) {
+            return Ok(false);
+        }
+        last = Some(now);
+        here.push("..");
+    }
+}
+
+fn inode(path: &Path) -> io::Result<(u64, u64)> {
+    fs::metadata(path).map(|m| (m.dev(), m.ino()))
 }
 
 fn look_once(path: &Path, inodes: &HashSet<(u64, u64)>) -> Result<Users, WorkspaceError> {

@@ -223,6 +223,20 @@ impl<'a> Store<'a> {
     }
 }
 
+/// Where the scratches of a root lie.
+fn scratches(root: &RootPlace) -> PathBuf {
+    book(root).join("salvage-scratch")
+}
+
+/// Removes what lies in all of them. The caller has made sure that nobody is at work in one; what
+/// cannot be removed is in nobody's way, and is tried again by the next.
+pub(crate) fn clear_scratches(root: &RootPlace) {
+    let Ok(all) = fs::read_dir(scratches(root)) else { return };
+    for entry in all {
+        let _next_time = fs::remove_dir_all(entry.path());
+    }
+}
+
 /// A folder in which an entry is put together or taken apart; gone when this is dropped.
 pub(crate) struct Scratch<'a> {
     /// Where it lies.
@@ -242,7 +256,7 @@ impl<'a> Scratch<'a> {
         name: &str,
         format: Format,
     ) -> Result<Scratch<'a>, WorkspaceError> {
-        let dir = book(root).join("salvage-scratch").join(component(name));
+        let dir = scratches(root).join(component(name));
         let repo = Bare::new(git, dir.join("git"));
         let scratch = Scratch { dir, repo, root: root.clone(), format };
         scratch.clear()?;

@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use freehold_kernel::{Reason, RemovalStep};
 use freehold_store::workspaces::{Place, Workspaces};
@@ -187,4 +188,49 @@ fn a_disk_that_is_full_while_a_worktree_is_made_leaves_what_the_next_try_finishe
         unmount(&disk);
     }
     assert!(full >= 3, "the disk was full {full} times");
+}
+
+/// F30: a container's git counts if it is at the repository, under whatever path, and no other.
+#[test]
+fn f30_a_git_that_sees_other_mounts_is_known_by_the_folder_and_not_by_its_path() {
+    if !with_own_mounts(
+        "tests::mounts::f30_a_git_that_sees_other_mounts_is_known_by_the_folder_and_not_by_its_path",
+    ) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path().canonicalize().unwrap();
+    let (repository, inside, neighbour) =
+        (base.join("repository"), base.join("inside"), base.join("neighbour"));
+    for folder in [&repository.join("sub"), &inside, &neighbour] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    git(&repository, &["init", "--quiet"]);
+    git(&neighbour, &["init", "--quiet"]);
+    let bind = format!("mount --bind '{}' '{}'", repository.display(), inside.display());
+    let run = |words: &str| {
+        let mut child = Command::new("unshare")
+            .args(["--mount", "--propagation", "private", "sh", "-c"])
+            .arg(format!("{bind} && {words}"))
+            .current_dir(&base)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let comm = format!("/proc/{}/comm", child.id());
+        while std::fs::read_to_string(&comm).unwrap().trim() != "git" {
+            assert_eq!(child.try_wait().unwrap(), None, "{words}");
+            std::thread::yield_now();
+        }
+        let found = crate::users::gits(std::slice::from_ref(&repository)).unwrap();
+        let found = found.contains(&child.id());
+        drop(child.stdin.take());
+        assert!(child.wait().unwrap().success(), "{words}");
+        found
+    };
+    assert!(run("cd inside/sub && exec git hash-object --stdin"));
+    assert!(run("exec git --git-dir=inside/.git hash-object --stdin"));
+    assert!(run(&format!("exec git -C '{}' hash-object --stdin", inside.display())));
+    assert!(!run("cd neighbour && exec git hash-object --stdin"));
+    assert!(!run("exec git hash-object --stdin"));
 }
