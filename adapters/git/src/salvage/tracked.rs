@@ -20,7 +20,7 @@ use crate::error::os_fail;
 pub(super) struct Look<'a> {
     pub(super) seat: &'a Seat<'a>,
     pub(super) index_time: (i64, i64),
-    pub(super) sizes: &'a BTreeMap<String, (String, u64)>,
+    pub(super) sizes: &'a BTreeMap<String, u64>,
     /// What git takes for changed, asked once if it matters.
     pub(super) modified: OnceCell<BTreeSet<Vec<u8>>>,
 }
@@ -46,8 +46,8 @@ impl Look<'_> {
             s.kind != Kind::File || (s.sign.mode & 0o100 != 0) == (entry.mode & 0o100 != 0);
         let known = entry.stage == 0 && !entry.intent_to_add && mode_same;
         if known && is_unchanged(&entry.stat, &s.sign, self.index_time) {
-            let size = self.sizes.get(&entry.oid).map(|(_kind, size)| *size);
-            let same = s.kind == Kind::Link || size.is_none_or(|size| size == s.sign.size);
+            let size = self.sizes.get(&entry.oid);
+            let same = s.kind == Kind::Link || size.is_none_or(|size| *size == s.sign.size);
             return Ok(if same {
                 (entry.oid.clone(), State::Same)
             } else {
