@@ -114,8 +114,8 @@ impl Removal<'_> {
             .join(component(self.id))
     }
 
-    /// Everything of W-31 once more, then the manifest, then salvage. The manifest comes first:
-    /// what changes while salvage reads is then seen by the compare.
+    /// Everything of W-31 once more, then the manifest, then salvage. What the manifest says is
+    /// read before anything is concluded: what changes meanwhile is then seen by the compare.
     pub(crate) fn salvage(&self, pulse: Pulse<'_>) -> Result<StepDone, WorkspaceError> {
         check_trash(&self.place.root)?;
         match standing(self.place)? {
@@ -142,11 +142,15 @@ impl Removal<'_> {
     }
 
     fn save(&self, proof: &Proof, pulse: Pulse<'_>) -> Result<Option<SalvageMade>, WorkspaceError> {
+        let admin = manifest::admin_digest(&proof.admin)?;
         let survey = survey(self.git, self.place, proof);
         survey.refuse(self.place)?;
-        manifest::write(self.place, self.id, &survey.tree, &survey.seen.paths, &proof.admin)?;
+        manifest::write(self.place, self.id, &survey.tree, &survey.seen.paths, &admin)?;
         let consented = !self.may_discard.is_none() && self.may_discard.covers(survey.seen.unsaved);
         if consented && !(self.keep_trash && survey.seen.unsaved.is_none()) {
+            return Ok(None);
+        }
+        if !self.keep_trash && survey.is_as_committed(&proof.admin)? {
             return Ok(None);
         }
         let kept = crate::salvage::Keep { limit: self.limit, head: self.keep_trash };
@@ -193,7 +197,8 @@ impl Removal<'_> {
             && manifest::read(&place.root, self.id)?.is_none()
         {
             // Without one nobody would know the trash again; salvage was not asked for.
-            manifest::write(place, self.id, &tree, &[], &proof.admin)?;
+            let admin = manifest::admin_digest(&proof.admin)?;
+            manifest::write(place, self.id, &tree, &[], &admin)?;
         }
         let parent = trash.parent().unwrap_or(&place.root.path);
         make_folders(&place.root.path, parent)?;

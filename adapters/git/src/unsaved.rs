@@ -34,12 +34,22 @@ pub(crate) struct Seen {
     pub(crate) submodules: HashSet<PathBuf>,
     /// The head in hex; empty if there is none.
     pub(crate) head: String,
+    /// The index of the top, as git lists it.
+    listed: Vec<u8>,
 }
 
 impl Seen {
     fn add(&mut self, kind: Unsaved, line: String) {
         self.unsaved = self.unsaved.with(kind);
         self.details.push(line);
+    }
+
+    /// Paths of files that the index of the top has, with no bit that hides them and in no
+    /// conflict.
+    pub(crate) fn tracked(&self) -> impl Iterator<Item = &[u8]> {
+        index_lines(&self.listed)
+            .filter(|(head, _path)| head.starts_with(b"H ") && !is_gitlink(head))
+            .map(|(_head, path)| path)
     }
 
     fn unknown(&mut self, what: &str, error: &WorkspaceError) {
@@ -223,18 +233,17 @@ impl Ask<'_> {
         let sparse = self
             .run(&["config", "--type=bool", "--get", "core.sparseCheckout"])
             .is_ok_and(|o| o.line() == "true");
-        for entry in output.stdout.split(|b| *b == 0).filter(|e| !e.is_empty()) {
-            let Some(tab) = entry.iter().position(|b| *b == b'\t') else { continue };
-            let (head, path) = (&entry[..tab], &entry[tab + 1..]);
+        for (head, path) in index_lines(&output.stdout) {
             let tag = head.first().copied().unwrap_or(b'?');
             if tag.is_ascii_lowercase() || (tag == b'S' && (!sparse || self.may_be_there(path))) {
                 seen.add(Unsaved::HIDDEN, format!("hidden from status: {}", show_bytes(path)));
                 seen.paths.push(self.target.inside.join(OsStr::from_bytes(path)));
             }
-            if head.get(2..9) == Some(b"160000 ") {
+            if is_gitlink(head) {
                 self.submodule(seen, Path::new(OsStr::from_bytes(path)));
             }
         }
+        seen.listed = output.stdout;
     }
 
     /// Whether a path may hold something; what cannot be looked at may.
@@ -368,6 +377,19 @@ impl Ask<'_> {
 
 fn lines(output: &Output) -> Vec<String> {
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+/// The entries of `ls-files -v --stage -z`: tag, mode, object and stage; and the path.
+fn index_lines(listed: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    listed.split(|b| *b == 0).filter_map(|entry| {
+        let tab = entry.iter().position(|b| *b == b'\t')?;
+        Some((&entry[..tab], &entry[tab + 1..]))
+    })
+}
+
+/// Whether such an entry is a submodule.
+fn is_gitlink(head: &[u8]) -> bool {
+    head.get(2..9) == Some(b"160000 ")
 }
 
 enum Line<'a> {
