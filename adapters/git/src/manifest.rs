@@ -214,6 +214,11 @@ fn parse(text: &[u8]) -> Option<Manifest> {
 }
 
 impl Manifest {
+    /// The inodes of what it tells of, on one device.
+    pub(crate) fn inodes(&self, device: u64) -> impl Iterator<Item = (u64, u64)> {
+        self.entries.iter().map(move |(_path, was)| (device, was.inode))
+    }
+
     /// Whether index, head and own refs are as they were.
     pub(crate) fn is_same_admin(&self, admin: &Path) -> Result<bool, WorkspaceError> {
         Ok(admin_digest(admin)? == self.admin)

@@ -5,6 +5,7 @@
 mod untrash;
 mod way_back;
 
+use std::collections::HashSet;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -24,14 +25,14 @@ use crate::identity::{
 };
 use crate::inspect::{Standing, standing, survey};
 use crate::lock::{PathLock, lock_registry};
-use crate::manifest;
+use crate::manifest::{self, Manifest};
 use crate::process::Git;
 use crate::purge::remove_tree;
 use crate::root::{
     aside_path, check_root, check_trash, component, is_there, make_folders, remove_empty,
     trash_path,
 };
-use crate::tree;
+use crate::tree::{self, Tree};
 use crate::unsaved::{Target, look};
 use crate::users::standing_in;
 
@@ -283,19 +284,9 @@ impl Removal<'_> {
                 return Ok(done(true));
             }
             self.clear_strays()?;
-            let tree = tree::read(&trash);
-            // Whoever opened a file before the rename still writes into it, unseen by its times
-            // once it was compared; nobody else can open one any more.
-            if let Some((_, who)) = standing_in(&trash, &tree.inodes())?.inside.first() {
-                return Err(fail(
-                    Reason::InUse,
-                    &self.place.path,
-                    who.clone(),
-                    "end that process, or wait until it closes its files; the trash is whole",
-                ));
-            }
-            let tree = tree::read(&trash);
-            last = match manifest::read(&self.place.root, self.id)? {
+            let manifest = manifest::read(&self.place.root, self.id)?;
+            let tree = self.unused_trash(&trash, manifest.as_ref())?;
+            last = match manifest {
                 Some(manifest) => {
                     let mut found = manifest.differences(&trash, &tree);
                     if !manifest.is_same_admin(&prove_at(self.place, &trash)?.admin)? {
@@ -319,6 +310,42 @@ impl Removal<'_> {
             format!("it changed while it was removed: {}", last.join("; ")),
             "end what writes there; nothing was lost, and the step is tried again",
         ))
+    }
+
+    /// The trash, read while nobody holds a file of it open. Whoever opened one before the rename
+    /// still writes into it, unseen by its times once it was compared; nobody else can open one
+    /// any more. The manifest knows what to ask for; where it does not know all of it, the trash is
+    /// read for that first.
+    fn unused_trash(
+        &self,
+        trash: &Path,
+        manifest: Option<&Manifest>,
+    ) -> Result<Tree, WorkspaceError> {
+        let refuse_users = |inodes: &HashSet<(u64, u64)>| match standing_in(trash, inodes)?
+            .inside
+            .into_iter()
+            .next()
+        {
+            None => Ok(()),
+            Some((_, who)) => Err(fail(
+                Reason::InUse,
+                &self.place.path,
+                who,
+                "end that process, or wait until it closes its files; the trash is whole",
+            )),
+        };
+        let top = fs::symlink_metadata(trash)
+            .map_err(|e| io_fail(trash, "cannot look at the trash", &e))?;
+        let known = manifest.into_iter().flat_map(|m| m.inodes(top.dev()));
+        let known: HashSet<(u64, u64)> = known.chain([(top.dev(), top.ino())]).collect();
+        refuse_users(&known)?;
+        let tree = tree::read(trash);
+        let inodes = tree.inodes();
+        if inodes.is_subset(&known) {
+            return Ok(tree);
+        }
+        refuse_users(&inodes)?;
+        Ok(tree::read(trash))
     }
 
     /// Something that appeared at the path after the worktree was moved: a process that goes on

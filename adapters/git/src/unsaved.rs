@@ -13,7 +13,7 @@ use freehold_store::workspaces::WorkspaceError;
 
 use crate::disk as fs;
 use crate::error::{io_fail, show, show_bytes};
-use crate::process::{Git, Output, Run};
+use crate::process::{Git, Output, Run, said_no};
 use crate::rebuildable::Rebuildable;
 use crate::root::is_there;
 use crate::twins::{OWN_MAX, without_twin};
@@ -71,12 +71,14 @@ pub(crate) struct Target<'a> {
 /// Looks for every kind of unsaved work; changes nothing.
 pub(crate) fn look(git: &Git, target: &Target<'_>) -> Seen {
     let mut seen = Seen::default();
-    let filters = filters_off(git, target);
-    let filters: Vec<&str> = filters.iter().map(String::as_str).collect();
+    let settings = settings(git, target).unwrap_or_else(|e| {
+        seen.unknown("what its configuration hides", &e);
+        Settings::default()
+    });
+    let filters: Vec<&str> = settings.filters_off.iter().map(String::as_str).collect();
     let ask = Ask { git, target, config: &filters };
-    ask.head(&mut seen);
     ask.status(&mut seen);
-    ask.index(&mut seen);
+    ask.index(&mut seen, settings.is_sparse);
     ask.operations(&mut seen);
     ask.private(&mut seen);
     if target.inside.as_os_str().is_empty() {
@@ -88,24 +90,42 @@ pub(crate) fn look(git: &Git, target: &Target<'_>) -> Seen {
     seen
 }
 
-/// Filters are programs of the user that can make changed content look unchanged (W-32); without
-/// them git compares what is really there.
-fn filters_off(git: &Git, target: &Target<'_>) -> Vec<String> {
-    let args =
-        ["config", "-z", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process|required)$"];
+/// What a repository's configuration says of how its files are looked at.
+#[derive(Default)]
+struct Settings {
+    /// Filters are programs of the user that can make changed content look unchanged (W-32);
+    /// configured like this there are none, and git compares what is really there.
+    filters_off: Vec<String>,
+    /// Whether not all files are checked out.
+    is_sparse: bool,
+}
+
+fn settings(git: &Git, target: &Target<'_>) -> Result<Settings, WorkspaceError> {
+    let pattern = r"^(filter\..*\.(clean|process|required)|core\.sparsecheckout)$";
+    let args = ["config", "-z", "--get-regexp", pattern];
     let run = Run { git_dir: Some(target.git_dir), ..Run::default() };
-    let Ok(output) = git.run(target.git_dir, &args, run) else { return Vec::new() };
-    output
-        .stdout
-        .split(|b| *b == 0)
-        .filter_map(|name| std::str::from_utf8(name).ok())
-        // A name with an equals sign cannot be given on the command line; its filter stays on.
-        .filter(|name| !name.is_empty() && !name.contains('='))
-        .map(|name| {
-            let value = if name.ends_with(".required") { "false" } else { "" };
-            format!("{name}={value}")
-        })
-        .collect()
+    let output = git.run(target.git_dir, &args, run)?;
+    // It ends with 1 where none is set.
+    if !output.status.success() && output.status.code() != Some(1) {
+        return Err(said_no(target.git_dir, &args, &output));
+    }
+    let mut settings = Settings::default();
+    for entry in output.stdout.split(|b| *b == 0) {
+        let Ok(entry) = std::str::from_utf8(entry) else { continue };
+        // A name alone is a yes.
+        let (name, value) = entry.split_once('\n').unwrap_or((entry, "true"));
+        if name == "core.sparsecheckout" {
+            // The last one counts. Git knows more ways to say yes; what is not understood hides
+            // nothing.
+            settings.is_sparse =
+                ["true", "yes", "on", "1"].iter().any(|yes| value.eq_ignore_ascii_case(yes));
+        } else if !name.is_empty() && !name.contains('=') {
+            // A name with an equals sign cannot be given on the command line; its filter stays on.
+            let off = if name.ends_with(".required") { "false" } else { "" };
+            settings.filters_off.push(format!("{name}={off}"));
+        }
+    }
+    Ok(settings)
 }
 
 struct Ask<'a> {
@@ -132,6 +152,7 @@ impl Ask<'_> {
         }
     }
 
+    /// The head, where `status` cannot say it.
     fn head(&self, seen: &mut Seen) {
         match self.run(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]) {
             Ok(output) if output.status.success() => seen.head = output.line(),
@@ -144,11 +165,13 @@ impl Ask<'_> {
     /// Tracked, untracked and ignored files (W-33).
     fn status(&self, seen: &mut Seen) {
         if self.target.tree.is_none() {
+            self.head(seen);
             return self.staged(seen);
         }
         let args = [
             "status",
             "--porcelain=v2",
+            "--branch",
             "-z",
             "--untracked-files=all",
             "--ignored=matching",
@@ -159,7 +182,10 @@ impl Ask<'_> {
         ];
         let output = match self.ok(&args) {
             Ok(output) => output,
-            Err(e) => return seen.unknown("what changed", &e),
+            Err(e) => {
+                self.head(seen);
+                return seen.unknown("what changed", &e);
+            }
         };
         // What git could not read it only mentions, and leaves out of the list.
         if !output.stderr.trim_ascii().is_empty() {
@@ -175,6 +201,11 @@ impl Ask<'_> {
         });
         let mut listed = [0usize; 3];
         for entry in output.stdout.split(|b| *b == 0).filter(|e| !e.is_empty()) {
+            if let Some(header) = entry.strip_prefix(b"# ") {
+                let head = header.strip_prefix(b"branch.oid ").filter(|oid| *oid != b"(initial)");
+                seen.head.extend(head.map(String::from_utf8_lossy));
+                continue;
+            }
             let Some((kind, path)) = parse_status(entry) else {
                 seen.add(Unsaved::UNKNOWN, format!("an unknown answer: {}", show_bytes(entry)));
                 continue;
@@ -222,7 +253,7 @@ impl Ask<'_> {
     }
 
     /// Files that index bits hide, and submodules.
-    fn index(&self, seen: &mut Seen) {
+    fn index(&self, seen: &mut Seen, sparse: bool) {
         if self.target.tree.is_none() {
             return;
         }
@@ -230,9 +261,6 @@ impl Ask<'_> {
             Ok(output) => output,
             Err(e) => return seen.unknown("what its index hides", &e),
         };
-        let sparse = self
-            .run(&["config", "--type=bool", "--get", "core.sparseCheckout"])
-            .is_ok_and(|o| o.line() == "true");
         for (head, path) in index_lines(&output.stdout) {
             let tag = head.first().copied().unwrap_or(b'?');
             if tag.is_ascii_lowercase() || (tag == b'S' && (!sparse || self.may_be_there(path))) {
