@@ -13,9 +13,10 @@ use freehold_store::workspaces::WorkspaceError;
 
 use crate::disk as fs;
 use crate::error::{io_fail, show, show_bytes};
-use crate::process::{Git, Output, Run, said_no};
+use crate::process::{Git, Output, Run};
 use crate::rebuildable::Rebuildable;
 use crate::root::is_there;
+use crate::settings::Settings;
 use crate::twins::{OWN_MAX, without_twin};
 
 /// How many paths of one kind are listed; the rest is a number.
@@ -71,12 +72,12 @@ pub(crate) struct Target<'a> {
 /// Looks for every kind of unsaved work; changes nothing.
 pub(crate) fn look(git: &Git, target: &Target<'_>) -> Seen {
     let mut seen = Seen::default();
-    let settings = settings(git, target).unwrap_or_else(|e| {
+    let settings = Settings::of(git, target.git_dir).unwrap_or_else(|e| {
         seen.unknown("what its configuration hides", &e);
         Settings::default()
     });
-    let filters: Vec<&str> = settings.filters_off.iter().map(String::as_str).collect();
-    let ask = Ask { git, target, config: &filters };
+    let filters_off = settings.filters_off();
+    let ask = Ask { git, target, env: &filters_off };
     ask.status(&mut seen);
     ask.index(&mut seen, settings.is_sparse);
     ask.operations(&mut seen);
@@ -90,48 +91,10 @@ pub(crate) fn look(git: &Git, target: &Target<'_>) -> Seen {
     seen
 }
 
-/// What a repository's configuration says of how its files are looked at.
-#[derive(Default)]
-struct Settings {
-    /// Filters are programs of the user that can make changed content look unchanged (W-32);
-    /// configured like this there are none, and git compares what is really there.
-    filters_off: Vec<String>,
-    /// Whether not all files are checked out.
-    is_sparse: bool,
-}
-
-fn settings(git: &Git, target: &Target<'_>) -> Result<Settings, WorkspaceError> {
-    let pattern = r"^(filter\..*\.(clean|process|required)|core\.sparsecheckout)$";
-    let args = ["config", "-z", "--get-regexp", pattern];
-    let run = Run { git_dir: Some(target.git_dir), ..Run::default() };
-    let output = git.run(target.git_dir, &args, run)?;
-    // It ends with 1 where none is set.
-    if !output.status.success() && output.status.code() != Some(1) {
-        return Err(said_no(target.git_dir, &args, &output));
-    }
-    let mut settings = Settings::default();
-    for entry in output.stdout.split(|b| *b == 0) {
-        let Ok(entry) = std::str::from_utf8(entry) else { continue };
-        // A name alone is a yes.
-        let (name, value) = entry.split_once('\n').unwrap_or((entry, "true"));
-        if name == "core.sparsecheckout" {
-            // The last one counts. Git knows more ways to say yes; what is not understood hides
-            // nothing.
-            settings.is_sparse =
-                ["true", "yes", "on", "1"].iter().any(|yes| value.eq_ignore_ascii_case(yes));
-        } else if !name.is_empty() && !name.contains('=') {
-            // A name with an equals sign cannot be given on the command line; its filter stays on.
-            let off = if name.ends_with(".required") { "false" } else { "" };
-            settings.filters_off.push(format!("{name}={off}"));
-        }
-    }
-    Ok(settings)
-}
-
 struct Ask<'a> {
     git: &'a Git,
     target: &'a Target<'a>,
-    config: &'a [&'a str],
+    env: &'a [(&'a str, &'a OsStr)],
 }
 
 impl Ask<'_> {
@@ -147,7 +110,7 @@ impl Ask<'_> {
         Run {
             git_dir: Some(self.target.git_dir),
             work_tree: self.target.tree,
-            config: self.config,
+            env: self.env,
             ..Run::default()
         }
     }

@@ -75,19 +75,8 @@ impl Look<'_> {
         if let Some(known) = self.modified.get() {
             return Ok(known);
         }
-        let pattern = r"^filter\..*\.(clean|process|required)$";
-        let args = ["config", "-z", "--name-only", "--get-regexp", pattern];
-        let filters = self.seat.ask_if(&args, beat)?.unwrap_or_default();
-        let mut env = Vec::new();
-        for name in filters.split('\0').filter(|name| !name.is_empty()) {
-            let value = if name.ends_with(".required") { "false" } else { "" };
-            let n = env.len() / 2;
-            env.push((format!("GIT_CONFIG_KEY_{n}"), name.to_owned()));
-            env.push((format!("GIT_CONFIG_VALUE_{n}"), value.to_owned()));
-        }
-        env.push(("GIT_CONFIG_COUNT".to_owned(), (env.len() / 2).to_string()));
-        let env: Vec<(&str, &OsStr)> =
-            env.iter().map(|(name, value)| (name.as_str(), value.as_ref())).collect();
+        let settings = self.seat.settings()?;
+        let env = settings.filters_off();
         // The user's own index, read only: its time tells git which entries not to trust.
         let args = ["diff-files", "-z", "--name-only", "--ignore-submodules=all"];
         let listed = self.seat.ask(&args, b"", &env, beat)?;

@@ -19,6 +19,8 @@ struct Watched {
     commands: Mutex<Vec<String>>,
     others: Mutex<usize>,
     after: Mutex<Option<After>>,
+    /// A git command that cannot be started.
+    fails: Option<&'static str>,
 }
 
 type After = (&'static str, Box<dyn FnOnce() + Send>);
@@ -35,7 +37,8 @@ impl Faults for Watched {
             CallKind::Command => self.commands.lock().unwrap().push(call.name.to_owned()),
             CallKind::Look | CallKind::Change => *self.others.lock().unwrap() += 1,
         }
-        None
+        let fails = call.kind == CallKind::Command && self.fails == Some(call.name);
+        fails.then_some(rustix::io::Errno::NOMEM.raw_os_error())
     }
 
     fn after(&self, call: &Call<'_>) -> Option<i32> {
@@ -168,6 +171,16 @@ fn what_git_calls_clean_is_looked_at_unless_it_is_plainly_so() {
         assert!(looked, "{what}");
         assert_eq!(made.map(|m| m.contents), kept, "{what}");
     }
+}
+
+/// With the user's filters on, git could call anything clean (W-32).
+#[test]
+fn a_look_that_could_not_read_the_settings_is_unknown() {
+    let f = Fixture::new();
+    let place = f.made("w");
+    let seen = Arc::new(Watched { fails: Some("config"), ..Watched::default() });
+    let found = watched(&seen, || crate::inspect::inspect(&crate::process::Git::new(), &place));
+    assert_eq!(found.evidence.unsaved, Unsaved::UNKNOWN, "{:?}", found.details);
 }
 
 /// What the manifest says is read before git is asked: it is the only look at what a worktree
