@@ -1,5 +1,6 @@
 //! Looking at a place without changing anything (W-31, W-33).
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use freehold_kernel::{CommitId, Evidence, Found, Kind, Reason, Unsaved};
@@ -15,7 +16,7 @@ use crate::identity::{
 use crate::manifest::find_in_trash;
 use crate::process::Git;
 use crate::root::{At, check_root, is_there, open_place};
-use crate::tree::{self, Tree};
+use crate::tree::{self, Entry, Tree, What};
 use crate::unsaved::{self, Seen, Target};
 use crate::users::{Users, standing_in};
 
@@ -99,11 +100,12 @@ pub(crate) struct Survey {
     pub(crate) notes: Vec<String>,
 }
 
-/// Looks at a worktree whose identity is proven.
+/// Looks at a worktree whose identity is proven. The tree comes first: whatever changes after it
+/// was read differs from it later, and whatever changed before is in what git says (W-35).
 pub(crate) fn survey(git: &Git, place: &Place, proof: &Proof) -> Survey {
+    let tree = tree::read(&place.path);
     let target = Target { git_dir: &proof.admin, tree: Some(&place.path), inside: Path::new("") };
     let mut seen = unsaved::look(git, &target);
-    let tree = tree::read(&place.path);
     for (path, why) in &tree.unseen {
         seen.unsaved = seen.unsaved.with(Unsaved::UNKNOWN);
         seen.details.push(format!("could not look into {}: {why}", show(path)));
@@ -163,6 +165,40 @@ impl Survey {
         self.notes.extend(unseen_note(&users));
     }
 
+    /// Whether the worktree holds nothing at all but what its commit has, on a branch: then there
+    /// is nothing to salvage, however closely it is looked at. What is not plainly so is not so,
+    /// whatever git says of it: files that git does not call unsaved but the index does not have,
+    /// folders without files, pipes and sockets, whatever is in submodules (W-33).
+    pub(crate) fn is_as_committed(&self, admin: &Path) -> Result<bool, WorkspaceError> {
+        if !self.seen.unsaved.is_none() {
+            return Ok(false);
+        }
+        for state in ["modules", "reftable"] {
+            if is_there(&admin.join(state))? {
+                return Ok(false);
+            }
+        }
+        let head = admin.join("HEAD");
+        let head = fs::read(&head).map_err(|e| io_fail(&head, "cannot read the head", &e))?;
+        let tracked: HashSet<&[u8]> = self.seen.tracked().collect();
+        // Folders that have a file somewhere below.
+        let mut filled: HashSet<&[u8]> = HashSet::new();
+        for entry in &self.tree.entries {
+            let path = entry.bytes();
+            match entry.what {
+                What::Folder => {}
+                What::File if path == b".git" => {}
+                What::File | What::Link if tracked.contains(path) => {
+                    // Whatever is above a folder that is known is known too.
+                    let _known = above(path).find(|folder| !filled.insert(folder));
+                }
+                What::File | What::Link | What::Other => return Ok(false),
+            }
+        }
+        let is_empty = |e: &Entry| e.what == What::Folder && !filled.contains(e.bytes());
+        Ok(head.starts_with(b"ref: refs/heads/") && !self.tree.entries.iter().any(is_empty))
+    }
+
     /// Refuses if anything stands in the way.
     pub(crate) fn refuse(&self, place: &Place) -> Result<(), WorkspaceError> {
         let Some((reason, _)) = self.obstacles.first() else { return Ok(()) };
@@ -180,6 +216,12 @@ fn help(reason: Reason) -> &'static str {
         Reason::InUse => "end those processes, or wait until they leave",
         _other => "look at the path; the step is tried again",
     }
+}
+
+/// Every folder above a path, the nearest first.
+fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let ends = path.iter().enumerate().rev().filter(|(_n, byte)| **byte == b'/');
+    ends.map(|(n, _byte)| &path[..n])
 }
 
 /// Processes that nobody may look into, as one line.

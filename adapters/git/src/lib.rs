@@ -24,6 +24,7 @@ mod refs;
 mod remove;
 mod root;
 pub mod salvage;
+mod settings;
 mod tree;
 mod twins;
 mod unsaved;

@@ -6,9 +6,10 @@
 //! finds a worktree that a removal moved and did not record; the third is a digest of what lives
 //! only in the administration directory (index, head, own refs), which may change too.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::io::{self, Read, Write as _};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use freehold_store::workspaces::{Place, RootPlace, WorkspaceError};
@@ -35,7 +36,8 @@ const PURGING: &str = "purging";
 pub(crate) struct Manifest {
     stamp: String,
     admin: String,
-    entries: BTreeMap<PathBuf, Record>,
+    /// By path, in the order of a [`Tree`].
+    entries: Vec<(Vec<u8>, Record)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +48,7 @@ struct Record {
     ctime: i128,
     inode: u64,
     mode: u32,
-    content: String,
+    content: Option<String>,
 }
 
 fn letter(what: What) -> char {
@@ -59,11 +61,11 @@ fn letter(what: What) -> char {
 }
 
 fn record(top: &Path, entry: &Entry, hashed: bool) -> io::Result<Record> {
-    let path = top.join(&entry.path);
+    let path = || top.join(&entry.path);
     let content = match entry.what {
-        What::File if hashed && entry.size <= HASHED => digest(&path)?,
-        What::Link => encode(fs::read_link(&path)?.as_os_str().as_bytes()),
-        What::File | What::Folder | What::Other => "-".to_owned(),
+        What::File if hashed && entry.size <= HASHED => Some(digest(&path())?),
+        What::Link => Some(encode(fs::read_link(path())?.as_os_str().as_bytes())),
+        What::File | What::Folder | What::Other => None,
     };
     Ok(Record {
         what: letter(entry.what),
@@ -126,24 +128,30 @@ pub(crate) fn admin_digest(admin: &Path) -> Result<String, WorkspaceError> {
     Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
 }
 
-/// Writes the manifest of a tree; `unsaved` are the paths whose content is in no commit.
+/// Writes the manifest of a tree; `unsaved` are the paths whose content is in no commit, and
+/// `admin` the [`admin_digest`] of its registration.
 pub(crate) fn write(
     place: &Place,
     removal: &str,
     tree: &Tree,
     unsaved: &[PathBuf],
-    admin: &Path,
+    admin: &str,
 ) -> Result<(), WorkspaceError> {
     let file = manifest_path(&place.root, removal);
     make_folders(&place.root.path, &book(&place.root).join("manifests"))?;
-    let unsaved: HashSet<&Path> = unsaved.iter().map(PathBuf::as_path).collect();
+    // Git names a folder of ignored files with a slash at its end; entries have none.
+    let unsaved: HashSet<&[u8]> = unsaved
+        .iter()
+        .map(|p| p.as_os_str().as_bytes())
+        .map(|p| p.strip_suffix(b"/").unwrap_or(p))
+        .collect();
     let mut text = Vec::new();
     let cannot = |e: io::Error| io_fail(&file, "cannot write the removal's manifest", &e);
     writeln!(text, "{}", encode(place.stamp.as_bytes())).map_err(cannot)?;
     writeln!(text, "{}", encode(place.path.as_os_str().as_bytes())).map_err(cannot)?;
-    writeln!(text, "{}", admin_digest(admin)?).map_err(cannot)?;
+    writeln!(text, "{admin}").map_err(cannot)?;
     for entry in &tree.entries {
-        let hashed = entry.path.ancestors().any(|a| unsaved.contains(a));
+        let hashed = !unsaved.is_empty() && up_to(entry.bytes()).any(|a| unsaved.contains(a));
         let r = record(&place.path, entry, hashed).map_err(|e| {
             io_fail(&place.path.join(&entry.path), "cannot read what is to be removed", &e)
         })?;
@@ -156,12 +164,18 @@ pub(crate) fn write(
             r.ctime,
             r.inode,
             r.mode,
-            r.content,
-            encode(entry.path.as_os_str().as_bytes())
+            r.content.as_deref().unwrap_or("-"),
+            encode(entry.bytes())
         )
         .map_err(cannot)?;
     }
     write_whole(&file, &text)
+}
+
+/// A path and every folder above it, but not the top.
+fn up_to(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let folders = path.iter().enumerate().filter(|(_n, b)| **b == b'/').map(|(n, _b)| &path[..n]);
+    folders.chain([path])
 }
 
 /// Reads a removal's manifest, if it is there.
@@ -180,7 +194,7 @@ fn parse(text: &[u8]) -> Option<Manifest> {
     let stamp = String::from_utf8(decode(lines.next()?)?).ok()?;
     lines.next()?;
     let admin = lines.next()?.to_owned();
-    let mut entries = BTreeMap::new();
+    let mut entries = Vec::new();
     for line in lines {
         let mut fields = line.split(' ');
         let record = Record {
@@ -190,15 +204,21 @@ fn parse(text: &[u8]) -> Option<Manifest> {
             ctime: fields.next()?.parse().ok()?,
             inode: fields.next()?.parse().ok()?,
             mode: u32::from_str_radix(fields.next()?, 8).ok()?,
-            content: fields.next()?.to_owned(),
+            content: Some(fields.next()?).filter(|c| *c != "-").map(str::to_owned),
         };
-        let path = std::ffi::OsString::from_vec(decode(fields.next()?)?);
-        entries.insert(PathBuf::from(path), record);
+        entries.push((decode(fields.next()?)?, record));
     }
+    // One that another version wrote may be in another order.
+    entries.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
     Some(Manifest { stamp, admin, entries })
 }
 
 impl Manifest {
+    /// The inodes of what it tells of, on one device.
+    pub(crate) fn inodes(&self, device: u64) -> impl Iterator<Item = (u64, u64)> {
+        self.entries.iter().map(move |(_path, was)| (device, was.inode))
+    }
+
     /// Whether index, head and own refs are as they were.
     pub(crate) fn is_same_admin(&self, admin: &Path) -> Result<bool, WorkspaceError> {
         Ok(admin_digest(admin)? == self.admin)
@@ -209,19 +229,23 @@ impl Manifest {
     pub(crate) fn differences(&self, top: &Path, tree: &Tree) -> Vec<String> {
         let mut found: Vec<String> =
             tree.unseen.iter().map(|(p, e)| format!("{} cannot be read: {e}", show(p))).collect();
-        let mut left: HashSet<&PathBuf> = self.entries.keys().collect();
+        let gone = |path: &[u8]| format!("{} is gone", show(Path::new(OsStr::from_bytes(path))));
+        // Both are in the same order.
+        let mut before = self.entries.iter().peekable();
         for entry in &tree.entries {
-            left.remove(&entry.path);
-            let differs = match self.entries.get(&entry.path) {
+            while let Some((path, _)) = before.next_if(|(p, _)| p.as_slice() < entry.bytes()) {
+                found.push(gone(path));
+            }
+            let differs = match before.next_if(|(p, _)| p == entry.bytes()) {
                 None => Some("is new"),
-                Some(was) if was.is_same(top, entry) => None,
+                Some((_, was)) if was.is_same(top, entry) => None,
                 Some(_) => Some("changed"),
             };
             if let Some(how) = differs {
                 found.push(format!("{} {how}", show(&entry.path)));
             }
         }
-        found.extend(left.into_iter().map(|p| format!("{} is gone", show(p))));
+        found.extend(before.map(|(path, _)| gone(path)));
         found.sort();
         if found.len() > NAMED {
             let more = found.len() - NAMED;
@@ -247,7 +271,7 @@ impl Record {
                     && self.ctime == entry.ctime
                     && self.inode == entry.inode.1;
                 untouched
-                    || (self.content != "-"
+                    || (self.content.is_some()
                         && record(top, entry, true).is_ok_and(|now| now.content == self.content))
             }
         }

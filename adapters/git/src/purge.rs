@@ -115,8 +115,15 @@ impl Purge<'_> {
         depth: usize,
     ) -> Result<bool, WorkspaceError> {
         let mut again = false;
-        for name in self.names(folder, path)? {
+        for (name, listed) in self.names(folder, path)? {
             let here = join(path, &name);
+            // Only folders and what is not known are looked at: the rest is unlinked whatever it
+            // is, and by then a folder in its place is no file to the system either.
+            if !matches!(listed, FileType::Directory | FileType::Unknown) {
+                self.unlink(folder, &name, listed, &here)?;
+                self.pulse_now_and_then(&here)?;
+                continue;
+            }
             let stat = match at::statat(folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => stat,
                 Err(Errno::NOENT) => continue,
@@ -132,17 +139,23 @@ impl Purge<'_> {
                 again |= self.empty(top, fd.as_fd(), &here, depth + 1)?;
             }
             self.unlink(folder, &name, kind(&stat), &here)?;
-            if self.removed.is_multiple_of(BETWEEN_PULSES) {
-                self.pulse_or_stop(&here)?;
-            }
+            self.pulse_now_and_then(&here)?;
         }
         Ok(again)
     }
 
-    /// The names in a folder. All of them before the first unlink: what a directory stream shows
+    fn pulse_now_and_then(&mut self, path: &Path) -> Result<(), WorkspaceError> {
+        if self.removed.is_multiple_of(BETWEEN_PULSES) { self.pulse_or_stop(path) } else { Ok(()) }
+    }
+
+    /// What is in a folder. All of it before the first unlink: what a directory stream shows
     /// while entries go is not defined.
-    fn names(&self, folder: BorrowedFd<'_>, path: &Path) -> Result<Vec<CString>, WorkspaceError> {
-        at::names(folder).map_err(|e| os_fail(path, "cannot list a folder of the trash", e))
+    fn names(
+        &self,
+        folder: BorrowedFd<'_>,
+        path: &Path,
+    ) -> Result<Vec<(CString, FileType)>, WorkspaceError> {
+        at::listed(folder).map_err(|e| os_fail(path, "cannot list a folder of the trash", e))
     }
 
     /// Opens a folder of the tree; one safe repair of its permissions, if it is our own (W-38).

@@ -5,6 +5,7 @@
 mod untrash;
 mod way_back;
 
+use std::collections::HashSet;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -24,14 +25,14 @@ use crate::identity::{
 };
 use crate::inspect::{Standing, standing, survey};
 use crate::lock::{PathLock, lock_registry};
-use crate::manifest;
+use crate::manifest::{self, Manifest};
 use crate::process::Git;
 use crate::purge::remove_tree;
 use crate::root::{
     aside_path, check_root, check_trash, component, is_there, make_folders, remove_empty,
     trash_path,
 };
-use crate::tree;
+use crate::tree::{self, Tree};
 use crate::unsaved::{Target, look};
 use crate::users::standing_in;
 
@@ -119,8 +120,8 @@ impl Removal<'_> {
             .join(component(self.id))
     }
 
-    /// Everything of W-31 once more, then the manifest, then salvage. The manifest comes first:
-    /// what changes while salvage reads is then seen by the compare.
+    /// Everything of W-31 once more, then the manifest, then salvage. What the manifest says is
+    /// read before anything is concluded: what changes meanwhile is then seen by the compare.
     pub(crate) fn salvage(&self, pulse: Pulse<'_>) -> Result<StepDone, WorkspaceError> {
         check_trash(&self.place.root)?;
         match standing(self.place)? {
@@ -147,11 +148,15 @@ impl Removal<'_> {
     }
 
     fn save(&self, proof: &Proof, pulse: Pulse<'_>) -> Result<Option<SalvageMade>, WorkspaceError> {
+        let admin = manifest::admin_digest(&proof.admin)?;
         let survey = survey(self.git, self.place, proof);
         survey.refuse(self.place)?;
-        manifest::write(self.place, self.id, &survey.tree, &survey.seen.paths, &proof.admin)?;
+        manifest::write(self.place, self.id, &survey.tree, &survey.seen.paths, &admin)?;
         let consented = !self.may_discard.is_none() && self.may_discard.covers(survey.seen.unsaved);
         if consented && !(self.keep_trash && survey.seen.unsaved.is_none()) {
+            return Ok(None);
+        }
+        if !self.keep_trash && survey.is_as_committed(&proof.admin)? {
             return Ok(None);
         }
         let kept = crate::salvage::Keep { limit: self.limit, head: self.keep_trash };
@@ -198,7 +203,8 @@ impl Removal<'_> {
             && manifest::read(&place.root, self.id)?.is_none()
         {
             // Without one nobody would know the trash again; salvage was not asked for.
-            manifest::write(place, self.id, &tree, &[], &proof.admin)?;
+            let admin = manifest::admin_digest(&proof.admin)?;
+            manifest::write(place, self.id, &tree, &[], &admin)?;
         }
         let parent = trash.parent().unwrap_or(&place.root.path);
         make_folders(&place.root.path, parent)?;
@@ -283,19 +289,9 @@ impl Removal<'_> {
                 return Ok(done(true));
             }
             self.clear_strays()?;
-            let tree = tree::read(&trash);
-            // Whoever opened a file before the rename still writes into it, unseen by its times
-            // once it was compared; nobody else can open one any more.
-            if let Some((_, who)) = standing_in(&trash, &tree.inodes())?.inside.first() {
-                return Err(fail(
-                    Reason::InUse,
-                    &self.place.path,
-                    who.clone(),
-                    "end that process, or wait until it closes its files; the trash is whole",
-                ));
-            }
-            let tree = tree::read(&trash);
-            last = match manifest::read(&self.place.root, self.id)? {
+            let manifest = manifest::read(&self.place.root, self.id)?;
+            let tree = self.unused_trash(&trash, manifest.as_ref())?;
+            last = match manifest {
                 Some(manifest) => {
                     let mut found = manifest.differences(&trash, &tree);
                     if !manifest.is_same_admin(&prove_at(self.place, &trash)?.admin)? {
@@ -319,6 +315,42 @@ impl Removal<'_> {
             format!("it changed while it was removed: {}", last.join("; ")),
             "end what writes there; nothing was lost, and the step is tried again",
         ))
+    }
+
+    /// The trash, read while nobody holds a file of it open. Whoever opened one before the rename
+    /// still writes into it, unseen by its times once it was compared; nobody else can open one
+    /// any more. The manifest knows what to ask for; where it does not know all of it, the trash is
+    /// read for that first.
+    fn unused_trash(
+        &self,
+        trash: &Path,
+        manifest: Option<&Manifest>,
+    ) -> Result<Tree, WorkspaceError> {
+        let refuse_users = |inodes: &HashSet<(u64, u64)>| match standing_in(trash, inodes)?
+            .inside
+            .into_iter()
+            .next()
+        {
+            None => Ok(()),
+            Some((_, who)) => Err(fail(
+                Reason::InUse,
+                &self.place.path,
+                who,
+                "end that process, or wait until it closes its files; the trash is whole",
+            )),
+        };
+        let top = fs::symlink_metadata(trash)
+            .map_err(|e| io_fail(trash, "cannot look at the trash", &e))?;
+        let known = manifest.into_iter().flat_map(|m| m.inodes(top.dev()));
+        let known: HashSet<(u64, u64)> = known.chain([(top.dev(), top.ino())]).collect();
+        refuse_users(&known)?;
+        let tree = tree::read(trash);
+        let inodes = tree.inodes();
+        if inodes.is_subset(&known) {
+            return Ok(tree);
+        }
+        refuse_users(&inodes)?;
+        Ok(tree::read(trash))
     }
 
     /// Something that appeared at the path after the worktree was moved: a process that goes on

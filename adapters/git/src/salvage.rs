@@ -44,6 +44,7 @@
 mod admin;
 mod exact;
 mod give;
+mod glance;
 mod hash;
 mod index;
 mod kept;

@@ -43,6 +43,13 @@ pub(crate) struct Entry {
     pub(crate) mode: u32,
 }
 
+impl Entry {
+    /// Its path below the top, as bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.path.as_os_str().as_bytes()
+    }
+}
+
 /// A tree as it was seen.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
@@ -66,7 +73,9 @@ impl Tree {
     pub(crate) fn repositories(&self) -> impl Iterator<Item = &Path> {
         self.entries
             .iter()
-            .filter(|e| e.path.file_name() == Some(OsStr::new(".git")))
+            .filter(|e| {
+                e.bytes().ends_with(b".git") && e.path.file_name() == Some(OsStr::new(".git"))
+            })
             .filter_map(|e| e.path.parent())
             .filter(|folder| !folder.as_os_str().is_empty())
     }
@@ -128,7 +137,8 @@ pub(crate) fn read(top: &Path) -> Tree {
             });
         }
     }
-    tree.entries.sort_by(|a, b| a.path.cmp(&b.path));
+    // By bytes: a folder still comes before what is in it, and no path is taken apart to compare it.
+    tree.entries.sort_unstable_by(|a, b| a.bytes().cmp(b.bytes()));
     tree
 }
 

@@ -16,6 +16,7 @@ use crate::error::{io_fail, show, show_bytes};
 use crate::process::{Git, Output, Run};
 use crate::rebuildable::Rebuildable;
 use crate::root::is_there;
+use crate::settings::Settings;
 use crate::twins::{OWN_MAX, without_twin};
 
 /// How many paths of one kind are listed; the rest is a number.
@@ -34,12 +35,22 @@ pub(crate) struct Seen {
     pub(crate) submodules: HashSet<PathBuf>,
     /// The head in hex; empty if there is none.
     pub(crate) head: String,
+    /// The index of the top, as git lists it.
+    listed: Vec<u8>,
 }
 
 impl Seen {
     fn add(&mut self, kind: Unsaved, line: String) {
         self.unsaved = self.unsaved.with(kind);
         self.details.push(line);
+    }
+
+    /// Paths of files that the index of the top has, with no bit that hides them and in no
+    /// conflict.
+    pub(crate) fn tracked(&self) -> impl Iterator<Item = &[u8]> {
+        index_lines(&self.listed)
+            .filter(|(head, _path)| head.starts_with(b"H ") && !is_gitlink(head))
+            .map(|(_head, path)| path)
     }
 
     fn unknown(&mut self, what: &str, error: &WorkspaceError) {
@@ -61,12 +72,14 @@ pub(crate) struct Target<'a> {
 /// Looks for every kind of unsaved work; changes nothing.
 pub(crate) fn look(git: &Git, target: &Target<'_>) -> Seen {
     let mut seen = Seen::default();
-    let filters = filters_off(git, target);
-    let filters: Vec<&str> = filters.iter().map(String::as_str).collect();
-    let ask = Ask { git, target, config: &filters };
-    ask.head(&mut seen);
+    let settings = Settings::of(git, target.git_dir).unwrap_or_else(|e| {
+        seen.unknown("what its configuration hides", &e);
+        Settings::default()
+    });
+    let filters_off = settings.filters_off();
+    let ask = Ask { git, target, env: &filters_off };
     ask.status(&mut seen);
-    ask.index(&mut seen);
+    ask.index(&mut seen, settings.is_sparse);
     ask.operations(&mut seen);
     ask.private(&mut seen);
     if target.inside.as_os_str().is_empty() {
@@ -78,30 +91,10 @@ pub(crate) fn look(git: &Git, target: &Target<'_>) -> Seen {
     seen
 }
 
-/// Filters are programs of the user that can make changed content look unchanged (W-32); without
-/// them git compares what is really there.
-fn filters_off(git: &Git, target: &Target<'_>) -> Vec<String> {
-    let args =
-        ["config", "-z", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process|required)$"];
-    let run = Run { git_dir: Some(target.git_dir), ..Run::default() };
-    let Ok(output) = git.run(target.git_dir, &args, run) else { return Vec::new() };
-    output
-        .stdout
-        .split(|b| *b == 0)
-        .filter_map(|name| std::str::from_utf8(name).ok())
-        // A name with an equals sign cannot be given on the command line; its filter stays on.
-        .filter(|name| !name.is_empty() && !name.contains('='))
-        .map(|name| {
-            let value = if name.ends_with(".required") { "false" } else { "" };
-            format!("{name}={value}")
-        })
-        .collect()
-}
-
 struct Ask<'a> {
     git: &'a Git,
     target: &'a Target<'a>,
-    config: &'a [&'a str],
+    env: &'a [(&'a str, &'a OsStr)],
 }
 
 impl Ask<'_> {
@@ -117,11 +110,12 @@ impl Ask<'_> {
         Run {
             git_dir: Some(self.target.git_dir),
             work_tree: self.target.tree,
-            config: self.config,
+            env: self.env,
             ..Run::default()
         }
     }
 
+    /// The head, where `status` cannot say it.
     fn head(&self, seen: &mut Seen) {
         match self.run(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]) {
             Ok(output) if output.status.success() => seen.head = output.line(),
@@ -134,11 +128,13 @@ impl Ask<'_> {
     /// Tracked, untracked and ignored files (W-33).
     fn status(&self, seen: &mut Seen) {
         if self.target.tree.is_none() {
+            self.head(seen);
             return self.staged(seen);
         }
         let args = [
             "status",
             "--porcelain=v2",
+            "--branch",
             "-z",
             "--untracked-files=all",
             "--ignored=matching",
@@ -149,7 +145,10 @@ impl Ask<'_> {
         ];
         let output = match self.ok(&args) {
             Ok(output) => output,
-            Err(e) => return seen.unknown("what changed", &e),
+            Err(e) => {
+                self.head(seen);
+                return seen.unknown("what changed", &e);
+            }
         };
         // What git could not read it only mentions, and leaves out of the list.
         if !output.stderr.trim_ascii().is_empty() {
@@ -165,6 +164,11 @@ impl Ask<'_> {
         });
         let mut listed = [0usize; 3];
         for entry in output.stdout.split(|b| *b == 0).filter(|e| !e.is_empty()) {
+            if let Some(header) = entry.strip_prefix(b"# ") {
+                let head = header.strip_prefix(b"branch.oid ").filter(|oid| *oid != b"(initial)");
+                seen.head.extend(head.map(String::from_utf8_lossy));
+                continue;
+            }
             let Some((kind, path)) = parse_status(entry) else {
                 seen.add(Unsaved::UNKNOWN, format!("an unknown answer: {}", show_bytes(entry)));
                 continue;
@@ -212,7 +216,7 @@ impl Ask<'_> {
     }
 
     /// Files that index bits hide, and submodules.
-    fn index(&self, seen: &mut Seen) {
+    fn index(&self, seen: &mut Seen, sparse: bool) {
         if self.target.tree.is_none() {
             return;
         }
@@ -220,21 +224,17 @@ impl Ask<'_> {
             Ok(output) => output,
             Err(e) => return seen.unknown("what its index hides", &e),
         };
-        let sparse = self
-            .run(&["config", "--type=bool", "--get", "core.sparseCheckout"])
-            .is_ok_and(|o| o.line() == "true");
-        for entry in output.stdout.split(|b| *b == 0).filter(|e| !e.is_empty()) {
-            let Some(tab) = entry.iter().position(|b| *b == b'\t') else { continue };
-            let (head, path) = (&entry[..tab], &entry[tab + 1..]);
+        for (head, path) in index_lines(&output.stdout) {
             let tag = head.first().copied().unwrap_or(b'?');
             if tag.is_ascii_lowercase() || (tag == b'S' && (!sparse || self.may_be_there(path))) {
                 seen.add(Unsaved::HIDDEN, format!("hidden from status: {}", show_bytes(path)));
                 seen.paths.push(self.target.inside.join(OsStr::from_bytes(path)));
             }
-            if head.get(2..9) == Some(b"160000 ") {
+            if is_gitlink(head) {
                 self.submodule(seen, Path::new(OsStr::from_bytes(path)));
             }
         }
+        seen.listed = output.stdout;
     }
 
     /// Whether a path may hold something; what cannot be looked at may.
@@ -368,6 +368,19 @@ impl Ask<'_> {
 
 fn lines(output: &Output) -> Vec<String> {
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+/// The entries of `ls-files -v --stage -z`: tag, mode, object and stage; and the path.
+fn index_lines(listed: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    listed.split(|b| *b == 0).filter_map(|entry| {
+        let tab = entry.iter().position(|b| *b == b'\t')?;
+        Some((&entry[..tab], &entry[tab + 1..]))
+    })
+}
+
+/// Whether such an entry is a submodule.
+fn is_gitlink(head: &[u8]) -> bool {
+    head.get(2..9) == Some(b"160000 ")
 }
 
 enum Line<'a> {

@@ -5,7 +5,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, RenameFlags, Stat, StatVfs};
+use rustix::fs::{
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, StatVfs,
+};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
@@ -52,19 +54,25 @@ pub(crate) fn readlinkat(folder: impl AsFd, name: impl Arg + Copy) -> Result<CSt
     call(Look, "readlinkat", || shown(&name), work)
 }
 
-/// The names in an opened folder, without `.` and `..`; all of them, or why they are not known.
-pub(crate) fn names(folder: impl AsFd) -> Result<Vec<CString>, Errno> {
+/// The names in an opened folder, without `.` and `..`, and what each is, as far as the folder
+/// says so; all of them, or why they are not known.
+pub(crate) fn listed(folder: impl AsFd) -> Result<Vec<(CString, FileType)>, Errno> {
     call(Look, "getdents", PathBuf::new, || {
         let mut names = Vec::new();
         for entry in Dir::read_from(folder)? {
             let entry = entry?;
             let name = entry.file_name();
             if name != c"." && name != c".." {
-                names.push(name.to_owned());
+                names.push((name.to_owned(), entry.file_type()));
             }
         }
         Ok(names)
     })
+}
+
+/// The names alone.
+pub(crate) fn names(folder: impl AsFd) -> Result<Vec<CString>, Errno> {
+    Ok(listed(folder)?.into_iter().map(|(name, _kind)| name).collect())
 }
 
 pub(crate) fn mkdirat(folder: impl AsFd, name: impl Arg + Copy, mode: Mode) -> Result<(), Errno> {

@@ -115,7 +115,7 @@ impl Back<'_> {
         let before: BTreeMap<&[u8], &Entry> =
             old.entries.iter().filter(|e| e.stage == 0).map(|e| (e.path.as_slice(), e)).collect();
         let mut untouched = BTreeSet::new();
-        for seen in &self.now.seen {
+        for seen in &self.now.glance.seen {
             let still = look(&self.seat.top, &seen.path).map_err(|e| self.cannot_look(e))?;
             if still.is_some_and(|s| s.sign == seen.sign) {
                 untouched.insert(seen.path.as_slice());
@@ -129,7 +129,7 @@ impl Back<'_> {
                 && untouched.contains(entry.path.as_slice());
             same.then_some((old, self.now.index_plain.as_slice()))
         });
-        let had_none = self.now.index_raw.is_none() && index.entries.is_empty();
+        let had_none = self.now.glance.index_raw.is_none() && index.entries.is_empty();
         if !had_none {
             write_locked(&self.seat.admin.join("index"), &bytes)?;
         }
@@ -151,8 +151,12 @@ impl Back<'_> {
             let there = look(&top, &line.path)
                 .map_err(|e| os_fail(&self.seat.admin, "cannot look at the worktree's state", e))?;
             if there.is_some() {
-                let same =
-                    self.now.admin.iter().any(|a| a.seen.path == line.path && a.oid == line.oid);
+                let same = self
+                    .now
+                    .glance
+                    .admin
+                    .iter()
+                    .any(|a| a.seen.path == line.path && a.oid == line.oid);
                 if !same {
                     self.stays(&line.path, "the worktree has another of this name");
                 }
@@ -195,12 +199,9 @@ impl Back<'_> {
             if !kept {
                 continue;
             }
-            let found = after.seen.binary_search_by(|s| s.path.cmp(&line.path));
-            let same = match found {
-                Ok(n) if after.seen[n].kind == line.kind => {
-                    hash_of(self.seat, &after.seen[n])? == line.oid
-                }
-                Ok(_) | Err(_) => false,
+            let same = match after.glance.at(&line.path) {
+                Some(seen) if seen.kind == line.kind => hash_of(self.seat, seen)? == line.oid,
+                Some(_) | None => false,
             };
             let noted = format!("{}: ", show_bytes(&line.path));
             if !same && !self.notes.iter().any(|n| n.starts_with(&noted)) {

@@ -33,6 +33,8 @@ pub(crate) struct Base {
     pub(crate) commit: Vec<u8>,
     /// Its files.
     pub(crate) files: Files,
+    /// The size of each of their objects that is there.
+    pub(crate) sizes: BTreeMap<String, u64>,
 }
 
 /// What the roots reach and nothing else does.
@@ -136,7 +138,8 @@ pub(crate) fn sizes(
     if oids.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let asked = seat.ask(&["cat-file", "--batch-check"], &as_lines(oids), &[], beat)?;
+    let args = ["cat-file", "--buffer", "--batch-check"];
+    let asked = seat.ask(&args, &as_lines(oids), &[], beat)?;
     Ok(lines(&asked)
         .filter_map(|line| {
             let mut words = line.split(' ');
@@ -156,7 +159,7 @@ fn read(
         return Ok(Vec::new());
     }
     let env: &[(&str, &OsStr)] = &[];
-    let bytes = seat.ask(&["cat-file", "--batch"], &as_lines(oids), env, beat)?;
+    let bytes = seat.ask(&["cat-file", "--buffer", "--batch"], &as_lines(oids), env, beat)?;
     batch(&bytes).ok_or_else(|| {
         fail(
             Reason::Io,
@@ -216,23 +219,29 @@ pub(super) fn base_of(
     }
     let commit = seat.ask(&["cat-file", "commit", base], b"", &[], beat)?;
     let tree = header(&commit, "tree").unwrap_or_default();
-    let listed = seat.ask(&["ls-tree", "-r", "-z", "--full-tree", base], b"", &[], beat)?;
-    let files = listed
-        .split(|b| *b == 0)
-        .filter_map(|line| {
-            let tab = line.iter().position(|b| *b == b'\t')?;
-            let mut words = std::str::from_utf8(&line[..tab]).ok()?.split(' ');
-            let mode = u32::from_str_radix(words.next()?, 8).ok()?;
-            let oid = words.nth(1)?.to_owned();
-            Some((line[tab + 1..].to_vec(), (mode, oid)))
-        })
-        .collect();
-    Ok(Base { tree, commit, files })
+    // With the sizes: each object is looked up once, by the git that lists it.
+    let listed = seat.ask(&["ls-tree", "-r", "-l", "-z", "--full-tree", base], b"", &[], beat)?;
+    let (mut files, mut sizes) = (Files::new(), BTreeMap::new());
+    let lines = listed.split(|b| *b == 0).filter_map(|line| {
+        let tab = line.iter().position(|b| *b == b'\t')?;
+        let mut words = std::str::from_utf8(&line[..tab]).ok()?.split_ascii_whitespace();
+        let mode = u32::from_str_radix(words.next()?, 8).ok()?;
+        let oid = words.nth(1)?.to_owned();
+        // A word stands for the size of a submodule's commit and of an object that is not there.
+        Some((line[tab + 1..].to_vec(), mode, oid, words.next()?.parse().ok()))
+    });
+    for (path, mode, oid, size) in lines {
+        if let Some(size) = size {
+            sizes.insert(oid.clone(), size);
+        }
+        files.insert(path, (mode, oid));
+    }
+    Ok(Base { tree, commit, files, sizes })
 }
 
 /// Bytes of the base's files; none if one of them is not there.
-pub(super) fn base_size(files: &Files, sizes: &BTreeMap<String, (String, u64)>) -> Option<u64> {
+pub(super) fn base_size(files: &Files, sizes: &BTreeMap<String, u64>) -> Option<u64> {
     let blobs: BTreeSet<&String> =
         files.values().filter(|(mode, _oid)| *mode != 0o160_000).map(|(_mode, oid)| oid).collect();
-    blobs.into_iter().map(|oid| sizes.get(oid).map(|(_kind, size)| *size)).sum()
+    blobs.into_iter().map(|oid| sizes.get(oid).copied()).sum()
 }

@@ -106,7 +106,7 @@ pub(super) fn read(
 /// Unlinks what a restore that was killed had not finished.
 fn clear_parts(seat: &Seat<'_>, now: &Survey) -> Result<(), WorkspaceError> {
     let put = Put::new(&seat.top, &seat.work);
-    for seen in now.seen.iter().filter(|s| split(&s.path).1.starts_with(PART)) {
+    for seen in now.glance.seen.iter().filter(|s| split(&s.path).1.starts_with(PART)) {
         put.unlink(seen)?;
     }
     Ok(())
@@ -128,7 +128,7 @@ fn refuse_unsaved(
             own.push(show_bytes(path));
         }
     }
-    for file in now.admin.iter().filter(|f| f.kind == Unsaved::OPERATION) {
+    for file in now.glance.admin.iter().filter(|f| f.kind == Unsaved::OPERATION) {
         if !manifest.admin.iter().any(|a| a.path == file.seen.path && a.oid == file.oid) {
             own.push(format!("an operation in progress ({})", show_bytes(&file.seen.path)));
         }
@@ -169,17 +169,16 @@ fn is_from(
         return Ok(false);
     }
     let mut kept = manifest.files.iter().filter(|f| f.path == path && f.kind != Kind::Absent);
-    let seen = now.seen.binary_search_by(|s| s.path.as_slice().cmp(path)).map(|n| &now.seen[n]);
-    match (seen, kept.next()) {
-        (Err(_), None) => Ok(true),
-        (Ok(seen), Some(kept)) => Ok(seen.kind == kept.kind
+    match (now.glance.at(path), kept.next()) {
+        (None, None) => Ok(true),
+        (Some(seen), Some(kept)) => Ok(seen.kind == kept.kind
             && match seen.kind {
                 Kind::File | Kind::Link => hash_of(seat, seen)? == kept.oid,
                 Kind::Dir | Kind::Special | Kind::Absent => true,
             }),
         // Not put back yet, and nothing of anybody's lies in its place.
-        (Err(_), Some(_)) => Ok(!untouched),
-        (Ok(_), None) => Ok(false),
+        (None, Some(_)) => Ok(!untouched),
+        (Some(_), None) => Ok(false),
     }
 }
 
@@ -233,11 +232,7 @@ impl Back<'_> {
         if line.class != Class::Tracked || line.unsaved || line.kind == Kind::Dir {
             return None;
         }
-        self.now
-            .seen
-            .binary_search_by(|s| s.path.as_slice().cmp(path))
-            .ok()
-            .map(|n| &self.now.seen[n])
+        self.now.glance.at(path)
     }
 
     /// Puts one file or link back unless it is there already. False if something is in its place.
@@ -347,8 +342,7 @@ impl Back<'_> {
     }
 
     fn is_untouched(&self, seen: &Seen) -> bool {
-        let before = self.now.seen.binary_search_by(|s| s.path.cmp(&seen.path));
-        before.is_ok_and(|n| self.now.seen[n].sign == seen.sign)
+        self.now.glance.at(&seen.path).is_some_and(|before| before.sign == seen.sign)
     }
 
     /// Says that a path stays in salvage, and how to read it there.

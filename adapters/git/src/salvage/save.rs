@@ -13,9 +13,8 @@ use freehold_kernel::Reason;
 use freehold_store::workspaces::{Place, Pulse, SalvageMade, WorkspaceError};
 
 use super::Keep;
-use super::admin::AdminFile;
 use super::manifest::{At, Class};
-use super::scan::{Seen, changing};
+use super::scan::changing;
 use super::seat::{Beat, Seat};
 use super::store::{Scratch, Store, ref_of};
 use super::survey::Survey;
@@ -73,13 +72,13 @@ fn attempt(
     fit(&mut survey, seat, keep.limit)?;
 
     let commit = Writer::write(seat, scratch, &mut survey, &ref_name, beat)?;
-    store.open(scratch)?;
     let before = store.tip(&ref_name, beat)?;
+    store.open(scratch)?;
     let pack = store.pack(scratch, seat, &commit, beat)?;
     beat.now()?;
     // As late as possible, but while nothing in the store has changed yet.
-    compare(seat, scratch, &survey, beat)?;
-    let pack = pack.map(|out| store.adopt(&out)).transpose()?.flatten();
+    compare(seat, &survey, beat)?;
+    let pack = store.adopt(&pack)?;
     beat.now()?;
     store.point(&ref_name, &commit, before.as_deref(), beat)?;
     // Read back with the ref in place: from here on no collection can take anything away, and
@@ -143,34 +142,12 @@ fn fit(survey: &mut Survey, seat: &Seat<'_>, limit: u64) -> Result<(), Workspace
 
 /// Looks at the worktree again: everything is as it was, and every file that was kept has the
 /// bytes that were kept (W-34).
-fn compare(
-    seat: &Seat<'_>,
-    scratch: &Scratch<'_>,
-    kept: &Survey,
-    beat: &mut Beat<'_>,
-) -> Result<(), WorkspaceError> {
-    let now = Survey::take(seat, scratch, beat)?;
-    let admin = |files: &[AdminFile]| -> Vec<(Seen, String)> {
-        files.iter().map(|f| (f.seen.clone(), f.oid.clone())).collect()
-    };
-    let differs = now.seen.iter().zip(&kept.seen).find(|(a, b)| a != b);
-    if let Some((a, _b)) = differs {
-        return Err(changing(&path_of(seat, &a.path), "it changed while it was kept"));
-    }
-    let same = now.seen.len() == kept.seen.len()
-        && now.index_raw == kept.index_raw
-        && admin(&now.admin) == admin(&kept.admin)
-        && now.manifest.refs == kept.manifest.refs
-        && now.manifest.head == kept.manifest.head
-        && now.manifest.base == kept.manifest.base;
-    if !same {
-        return Err(changing(&seat.work, "it changed while it was kept"));
-    }
-    let by_path = |path: &[u8]| kept.seen.binary_search_by(|s| s.path.as_slice().cmp(path));
+fn compare(seat: &Seat<'_>, kept: &Survey, beat: &mut Beat<'_>) -> Result<(), WorkspaceError> {
+    kept.glance.compare(seat, beat)?;
     for file in kept.manifest.files.iter().filter(|f| matches!(f.at, At::Tree(_))) {
         beat.tick()?;
-        if let Ok(n) = by_path(&file.path)
-            && hash_of(seat, &kept.seen[n])? != file.oid
+        if let Some(seen) = kept.glance.at(&file.path)
+            && hash_of(seat, seen)? != file.oid
         {
             return Err(changing(&path_of(seat, &file.path), "it changed while it was kept"));
         }

@@ -17,6 +17,7 @@ use crate::identity::{Proof, prove};
 use crate::process::{Git, Input, Run, said_no};
 use crate::rebuildable::Rebuildable;
 use crate::refs::{self, Change};
+use crate::settings::Settings;
 
 /// How long one git command of a salvage may take: packing gigabytes is slow on a slow disk. The
 /// pulse ends it earlier if the right is lost.
@@ -148,6 +149,11 @@ impl<'a> Seat<'a> {
         };
         let output = self.git.run(&self.work, args, run)?;
         Ok(output.status.success().then(|| output.line()))
+    }
+
+    /// What its configuration says of how its files are looked at.
+    pub(crate) fn settings(&self) -> Result<Settings, WorkspaceError> {
+        Settings::of(self.git, &self.admin)
     }
 
     /// What is declared rebuildable in it (W-33).

@@ -3,7 +3,6 @@
 //! an entry is put together: only the scratch ever borrows objects of the user's repository, and
 //! whatever stops a salvage leaves nothing behind but a folder that the next one clears away.
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -13,10 +12,11 @@ use freehold_kernel::Reason;
 use freehold_store::workspaces::{RootPlace, WorkspaceError};
 
 use super::hash::Format;
-use super::reach::as_lines;
-use super::seat::{Bare, Beat, Pipe, Seat, lines};
-use crate::disk::{self as fs, File};
-use crate::error::{fail, io_fail};
+use super::seat::{Bare, Beat, Pipe, Seat};
+use rustix::fs::CWD;
+
+use crate::disk::{self as fs, File, at};
+use crate::error::{fail, io_fail, os_fail};
 use crate::process::{Git, Input};
 use crate::refs::Change;
 use crate::root::{book, component, digest, is_there, make_folders, remove_empty};
@@ -26,6 +26,13 @@ pub(crate) const REFS: &str = "refs/salvage/";
 
 /// Written through to the disk before anything is called kept.
 pub(crate) const DURABLE: &[&str] = &["core.fsync=all", "core.fsyncMethod=fsync"];
+
+/// What is put together in the scratch is written through when it leaves it, and not before.
+/// Its content is packed fast rather than small: a removal waits for it.
+pub(super) const FLEETING: &[&str] = &["core.fsync=none", "pack.compression=1"];
+
+/// How many packs are looked through for what is kept already.
+const LENT_MAX: usize = 1000;
 
 /// The private store of one object format.
 pub(crate) struct Store<'a> {
@@ -87,41 +94,74 @@ impl<'a> Store<'a> {
         self.repo.ask_if(&["rev-parse", "--quiet", "--verify", &revision], beat)
     }
 
-    /// Packs everything that a commit of the scratch needs and that is not here yet, still in the
-    /// scratch, and written through. Returns the folder of the pack, if there is anything in it.
+    /// Packs everything that a commit of the scratch needs and that is in no pack here yet, still
+    /// in the scratch. Returns the folder of the pack.
     pub(crate) fn pack(
         &self,
         scratch: &Scratch<'_>,
         seat: &Seat<'_>,
         commit: &str,
         beat: &mut Beat<'_>,
-    ) -> Result<Option<PathBuf>, WorkspaceError> {
+    ) -> Result<PathBuf, WorkspaceError> {
         let borrowed = borrow(seat);
         let env: &[(&str, &OsStr)] = &[("GIT_ALTERNATE_OBJECT_DIRECTORIES", &borrowed)];
-        let args = ["rev-list", "--objects", "--no-object-names", commit];
-        let needed = scratch.repo.ask(&args, Pipe { env, ..Pipe::default() }, beat)?;
-        let needed: BTreeSet<String> = lines(&needed).collect();
-        let missing = self.missing(&needed, beat)?;
-        if missing.is_empty() {
-            return Ok(None);
-        }
         let out = scratch.dir.join("out");
         fs::create_dir_all(&out).map_err(|e| io_fail(&out, "cannot make the folder", &e))?;
         let base = out.join("pack");
         let base = base.to_string_lossy();
         // No search for deltas: what is worth it is packed in the user's repository already, and
         // those deltas are taken over.
-        let args = ["pack-objects", "--quiet", "--delta-base-offset", "--window=0", &base];
-        let input = as_lines(&missing);
-        let pipe = Pipe { stdin: Input::Bytes(&input), env, config: DURABLE, ..Pipe::default() };
-        scratch.repo.ask(&args, pipe, beat)?;
-        Ok(Some(out))
+        let args = ["pack-objects", "--quiet", "--revs", "--delta-base-offset", "--window=0"];
+        let kept = self.lend(scratch)?;
+        let kept: Vec<String> = kept.iter().map(|name| format!("--keep-pack={name}")).collect();
+        let args: Vec<&str> =
+            args.into_iter().chain(kept.iter().map(String::as_str)).chain([&*base]).collect();
+        let stdin = Input::Bytes(commit.as_bytes());
+        scratch.repo.ask(&args, Pipe { stdin, env, config: FLEETING, ..Pipe::default() }, beat)?;
+        Ok(out)
     }
 
-    /// Moves a finished pack in, its index last: git looks at nothing before that is there.
+    /// Shows the scratch the packs that are here, by links, so that git leaves out what they
+    /// have: only a repository's own packs can be named to it. Asked object by object it would
+    /// list the folder again for each one that is not here. Returns their names.
+    fn lend(&self, scratch: &Scratch<'_>) -> Result<Vec<String>, WorkspaceError> {
+        let (from, to) = (self.packs(), scratch.repo.dir.join("objects/pack"));
+        let cannot = |e: &io::Error| io_fail(&from, "cannot list the packs", e);
+        let entries = match fs::read_dir(&from) {
+            Ok(entries) => entries,
+            Err(e) if fs::is_absence(&e) => return Ok(Vec::new()),
+            Err(e) => return Err(cannot(&e)),
+        };
+        let mut packs = Vec::new();
+        for entry in entries {
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            if name.ends_with(".pack") {
+                packs.push((entry.metadata().map_err(|e| cannot(&e))?.len(), name));
+            }
+        }
+        // What is in the smallest of very many is kept once more; that costs room and no work.
+        packs.sort_unstable_by(|a, b| b.cmp(a));
+        packs.truncate(LENT_MAX);
+        for (_size, name) in &packs {
+            let stem = name.strip_suffix("pack").unwrap_or(name);
+            for end in ["pack", "idx"] {
+                let name = format!("{stem}{end}");
+                at::symlinkat(&from.join(&name), CWD, &to.join(&name))
+                    .map_err(|e| os_fail(&to, "cannot lend the scratch a pack", e))?;
+            }
+        }
+        Ok(packs.into_iter().map(|(_size, name)| name).collect())
+    }
+
+    fn packs(&self) -> PathBuf {
+        self.repo.dir.join("objects/pack")
+    }
+
+    /// Moves a finished pack in, written through, its index last: git looks at nothing before that
+    /// is there.
     /// Returns that index.
     pub(crate) fn adopt(&self, out: &Path) -> Result<Option<PathBuf>, WorkspaceError> {
-        let packs = self.repo.dir.join("objects/pack");
+        let packs = self.packs();
         fs::create_dir_all(&packs).map_err(|e| io_fail(&packs, "cannot make the folder", &e))?;
         let mut names = Vec::new();
         for entry in fs::read_dir(out).map_err(|e| io_fail(out, "cannot list the pack", &e))? {
@@ -193,12 +233,9 @@ impl<'a> Store<'a> {
         if self.tip(ref_name, beat)?.as_deref() != Some(commit) {
             return Err(bad(format!("{ref_name} does not name it")));
         }
-        let args = ["rev-list", "--objects", "--no-object-names", commit];
-        let needed: BTreeSet<String> =
-            lines(&self.repo.ask(&args, Pipe::default(), beat)?).collect();
-        if let Some(oid) = self.missing(&needed, beat)?.first() {
-            return Err(bad(format!("object {oid} is missing")));
-        }
+        // It looks every object up, files too, and ends with the name of the first that is missing.
+        let args = ["rev-list", "--objects", "--quiet", commit];
+        self.repo.ask(&args, Pipe::default(), beat).map_err(|e| bad(e.detail))?;
         if let Some(pack) = pack {
             let name = pack.to_string_lossy();
             self.repo
@@ -206,20 +243,6 @@ impl<'a> Store<'a> {
                 .map_err(|e| bad(e.detail))?;
         }
         Ok(())
-    }
-
-    /// Which of these objects are not here.
-    fn missing(
-        &self,
-        oids: &BTreeSet<String>,
-        beat: &mut Beat<'_>,
-    ) -> Result<BTreeSet<String>, WorkspaceError> {
-        let input = as_lines(oids);
-        let pipe = Pipe { stdin: Input::Bytes(&input), ..Pipe::default() };
-        let answer = self.repo.ask(&["cat-file", "--batch-check"], pipe, beat)?;
-        Ok(lines(&answer)
-            .filter_map(|line| line.strip_suffix(" missing").map(str::to_owned))
-            .collect())
     }
 }
 

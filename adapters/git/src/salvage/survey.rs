@@ -11,11 +11,12 @@ use std::path::Path;
 use freehold_kernel::{Reason, Unsaved};
 use freehold_store::workspaces::WorkspaceError;
 
-use super::admin::{self, AdminFile};
+use super::admin;
+use super::glance::Glance;
 use super::index::{Entry, Index};
 use super::manifest::{At, Class, FileLine, IndexLine, Kind, Manifest, RemovedLine};
 use super::reach::{self, Files, Reach};
-use super::scan::{Seen, Walk, is_in, split};
+use super::scan::{Seen, is_in, split};
 use super::seat::{Beat, Seat};
 use super::store::Scratch;
 use super::tracked::{Look, State};
@@ -29,14 +30,10 @@ pub(crate) const PART: &[u8] = b".freehold-restoring-";
 pub(crate) struct Survey {
     /// The list, as far as it is known before anything is written.
     pub(crate) manifest: Manifest,
-    /// The index file as it is; none if there is none.
-    pub(crate) index_raw: Option<Vec<u8>>,
-    /// The same without caches, and whole if it was split.
+    /// The worktree's state that this was concluded from.
+    pub(crate) glance: Glance,
+    /// The index file without caches, and whole if it was split.
     pub(crate) index_plain: Vec<u8>,
-    /// The walk.
-    pub(crate) seen: Vec<Seen>,
-    /// The administration directory.
-    pub(crate) admin: Vec<AdminFile>,
     /// Commits and other objects that only this worktree reaches.
     pub(crate) reach: Reach,
     /// The base's tree; empty for an unborn branch.
@@ -64,52 +61,38 @@ impl Survey {
         let index_raw = seat.admin_file("index")?;
         let index_time = admin::index_time(seat)?;
         let (index, index_plain) = read_index(seat, scratch, index_raw.as_deref(), beat)?;
-        let head = seat.ask_if(&["symbolic-ref", "--quiet", "HEAD"], beat)?.unwrap_or_default();
-        let base = seat.ask_if(&["rev-parse", "--quiet", "--verify", "HEAD^{commit}"], beat)?;
-        if head.is_empty() && base.is_none() {
-            return Err(fail(
-                Reason::Io,
-                &seat.work,
-                "the worktree's head names no commit and no branch",
-                "run `git fsck` in the repository",
-            ));
-        }
-        let base = base.unwrap_or_default();
-        let found = reach::base_of(seat, &base, beat)?;
+        let gitlinks =
+            index.entries.iter().filter(|e| e.is_gitlink()).map(|e| e.path.clone()).collect();
+        let glance = Glance::take(seat, index_raw, gitlinks, beat)?;
+        let found = reach::base_of(seat, &glance.base, beat)?;
         let (base_tree, base_commit, base_files) = (found.tree, found.commit, found.files);
 
-        let gitlinks: Vec<Vec<u8>> =
-            index.entries.iter().filter(|e| e.is_gitlink()).map(|e| e.path.clone()).collect();
-        let walk = Walk { top: &seat.top, at: &seat.work, gitlinks: &gitlinks, is_work_tree: true };
-        let seen = walk.run(beat)?;
-        let admin = admin::scan(seat, beat)?;
-
-        let blobs: BTreeSet<String> = index
+        let mut sizes = found.sizes;
+        let base_size = reach::base_size(&base_files, &sizes);
+        let own: BTreeSet<String> = index
             .entries
             .iter()
-            .filter(|e| !e.is_gitlink())
+            .filter(|e| !e.is_gitlink() && !sizes.contains_key(&e.oid))
             .map(|e| e.oid.clone())
-            .chain(base_files.values().filter(|(m, _o)| *m != 0o160_000).map(|(_m, o)| o.clone()))
             .collect();
-        let sizes = reach::sizes(seat, &blobs, beat)?;
+        let own = reach::sizes(seat, &own, beat)?;
+        sizes.extend(own.into_iter().map(|(oid, (_kind, size))| (oid, size)));
 
         let mut survey = Survey {
             manifest: Manifest {
                 object_format: seat.format.name().to_owned(),
-                base,
-                head,
+                base: glance.base.clone(),
+                head: glance.head.clone(),
                 worktree: bytes_of(&seat.work),
-                refs: admin::private_refs(seat, beat)?,
+                refs: glance.refs.clone(),
                 ..Manifest::default()
             },
-            index_raw,
+            glance,
             index_plain,
-            seen,
-            admin,
             reach: Reach::default(),
             base_tree,
             base_commit,
-            base_size: reach::base_size(&base_files, &sizes),
+            base_size,
             converted: 0,
             dirty: BTreeMap::new(),
         };
@@ -124,7 +107,7 @@ impl Survey {
             ));
         }
         let look = Look { seat, index_time, sizes: &sizes, modified: OnceCell::new() };
-        survey.files(&look, &index, &gitlinks, scratch, beat)?;
+        survey.files(&look, &index, scratch, beat)?;
         survey.privates(seat, beat)?;
 
         let staged: BTreeSet<String> = staged.into_values().collect();
@@ -184,7 +167,6 @@ impl Survey {
         &mut self,
         look: &Look<'_>,
         index: &Index,
-        gitlinks: &[Vec<u8>],
         scratch: &Scratch<'_>,
         beat: &mut Beat<'_>,
     ) -> Result<(), WorkspaceError> {
@@ -195,7 +177,8 @@ impl Survey {
             tracked.entry(&e.path).or_insert(e);
             folders.extend(above(&e.path));
         }
-        let seen = std::mem::take(&mut self.seen);
+        let seen = std::mem::take(&mut self.glance.seen);
+        let gitlinks = std::mem::take(&mut self.glance.gitlinks);
         let occupied: BTreeSet<&[u8]> = seen.iter().flat_map(|s| above(&s.path)).collect();
         let untracked = untracked(look.seat, scratch, &self.index_plain, beat)?;
         // Where nothing is ignored there is nothing to be declared.
@@ -205,7 +188,7 @@ impl Survey {
                 && !untracked.contains(&s.path)
         };
         let rebuilt = if seen.iter().any(ignored) {
-            Rebuilt::of(look.seat, &seen, gitlinks, &untracked)?
+            Rebuilt::of(look.seat, &seen, &gitlinks, &untracked)?
         } else {
             Rebuilt::default()
         };
@@ -279,7 +262,8 @@ impl Survey {
                 });
             }
         }
-        self.seen = seen;
+        self.glance.seen = seen;
+        self.glance.gitlinks = gitlinks;
         Ok(())
     }
 
@@ -347,7 +331,7 @@ impl Survey {
         if self.manifest.head.is_empty() {
             roots.insert(self.manifest.base.clone());
         }
-        for file in &self.admin {
+        for file in &self.glance.admin {
             self.manifest.contents = self.manifest.contents.with(file.kind);
             roots.extend(file.names.iter().cloned());
         }
@@ -378,7 +362,7 @@ impl Survey {
         let objects: BTreeSet<String> = self.reach.parts.union(staged).cloned().collect();
         let objects = reach::sizes(seat, &objects, beat)?;
         let files = self.manifest.files.iter().filter(|f| f.unsaved).map(|f| f.size);
-        let admin = self.admin.iter().map(|a| a.seen.sign.size);
+        let admin = self.glance.admin.iter().map(|a| a.seen.sign.size);
         let raw = self.reach.commits.iter().chain(&self.reach.tags).map(|o| o.bytes.len() as u64);
         self.manifest.size =
             objects.values().map(|(_kind, size)| *size).chain(files).chain(admin).chain(raw).sum();

@@ -20,7 +20,7 @@ use crate::error::os_fail;
 pub(super) struct Look<'a> {
     pub(super) seat: &'a Seat<'a>,
     pub(super) index_time: (i64, i64),
-    pub(super) sizes: &'a BTreeMap<String, (String, u64)>,
+    pub(super) sizes: &'a BTreeMap<String, u64>,
     /// What git takes for changed, asked once if it matters.
     pub(super) modified: OnceCell<BTreeSet<Vec<u8>>>,
 }
@@ -46,8 +46,8 @@ impl Look<'_> {
             s.kind != Kind::File || (s.sign.mode & 0o100 != 0) == (entry.mode & 0o100 != 0);
         let known = entry.stage == 0 && !entry.intent_to_add && mode_same;
         if known && is_unchanged(&entry.stat, &s.sign, self.index_time) {
-            let size = self.sizes.get(&entry.oid).map(|(_kind, size)| *size);
-            let same = s.kind == Kind::Link || size.is_none_or(|size| size == s.sign.size);
+            let size = self.sizes.get(&entry.oid);
+            let same = s.kind == Kind::Link || size.is_none_or(|size| *size == s.sign.size);
             return Ok(if same {
                 (entry.oid.clone(), State::Same)
             } else {
@@ -75,19 +75,8 @@ impl Look<'_> {
         if let Some(known) = self.modified.get() {
             return Ok(known);
         }
-        let pattern = r"^filter\..*\.(clean|process|required)$";
-        let args = ["config", "-z", "--name-only", "--get-regexp", pattern];
-        let filters = self.seat.ask_if(&args, beat)?.unwrap_or_default();
-        let mut env = Vec::new();
-        for name in filters.split('\0').filter(|name| !name.is_empty()) {
-            let value = if name.ends_with(".required") { "false" } else { "" };
-            let n = env.len() / 2;
-            env.push((format!("GIT_CONFIG_KEY_{n}"), name.to_owned()));
-            env.push((format!("GIT_CONFIG_VALUE_{n}"), value.to_owned()));
-        }
-        env.push(("GIT_CONFIG_COUNT".to_owned(), (env.len() / 2).to_string()));
-        let env: Vec<(&str, &OsStr)> =
-            env.iter().map(|(name, value)| (name.as_str(), value.as_ref())).collect();
+        let settings = self.seat.settings()?;
+        let env = settings.filters_off();
         // The user's own index, read only: its time tells git which entries not to trust.
         let args = ["diff-files", "-z", "--name-only", "--ignore-submodules=all"];
         let listed = self.seat.ask(&args, b"", &env, beat)?;

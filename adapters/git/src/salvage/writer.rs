@@ -13,7 +13,7 @@ use super::manifest::{AdminLine, At, Kind, Manifest};
 use super::save::path_of;
 use super::scan::{Seen, changing, look, open_file, open_top, read_link};
 use super::seat::{Beat, Pipe, Seat};
-use super::store::{Scratch, borrow, shared_indexes};
+use super::store::{FLEETING, Scratch, borrow, shared_indexes};
 use super::survey::Survey;
 use crate::disk::{self as fs, File};
 use crate::error::{fail, io_fail, os_fail};
@@ -52,7 +52,7 @@ impl<'w, 'p> Writer<'w, 'p> {
 
     fn content(&mut self, survey: &mut Survey) -> Result<(), WorkspaceError> {
         let (seat, format) = (self.seat, self.seat.format);
-        if let Some(raw) = &survey.index_raw {
+        if let Some(raw) = &survey.glance.index_raw {
             self.bytes(raw, b"index/raw")?;
             for (name, bytes) in shared_indexes(seat)? {
                 self.bytes(&bytes, format!("index/{name}").as_bytes())?;
@@ -67,11 +67,10 @@ impl<'w, 'p> Writer<'w, 'p> {
         let files = survey.manifest.files.iter_mut();
         for file in files {
             if let At::Tree(tree) = file.at {
-                let n = survey.seen.binary_search_by(|s| s.path.cmp(&file.path));
-                let Ok(n) = n else { continue };
+                let Some(seen) = survey.glance.at(&file.path) else { continue };
                 let mut path = format!("{tree}/").into_bytes();
                 path.extend_from_slice(&safe(&file.path));
-                let oid = self.file(&seat.top, &survey.seen[n], &path)?;
+                let oid = self.file(&seat.top, seen, &path)?;
                 if !file.oid.is_empty() && file.oid != oid {
                     return Err(changing(
                         &path_of(seat, &file.path),
@@ -82,7 +81,7 @@ impl<'w, 'p> Writer<'w, 'p> {
             }
         }
         let top = open_top(&seat.admin)?;
-        for file in &survey.admin {
+        for file in &survey.glance.admin {
             let mut path = b"admin/".to_vec();
             path.extend_from_slice(&safe(&file.seen.path));
             let oid = self.file(&top, &file.seen, &path)?;
@@ -232,7 +231,7 @@ impl<'w, 'p> Writer<'w, 'p> {
         let pipe = Pipe {
             stdin: Input::File(stream.inner()),
             env,
-            config: &["fastimport.unpackLimit=0"],
+            config: &[&["fastimport.unpackLimit=0"], FLEETING].concat(),
             ..Pipe::default()
         };
         let args = ["fast-import", "--quiet", "--done", "--date-format=raw", &export];

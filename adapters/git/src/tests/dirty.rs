@@ -277,6 +277,26 @@ pub(super) const CASES: &[Case] = &[
         kinds: Unsaved::TRACKED,
         says: "a.txt",
     },
+    Case {
+        name: "a filter whose name has an equals sign and bytes that are no text",
+        dirty: |_, p| {
+            use std::os::unix::ffi::OsStrExt;
+            let info = p.repository.join(".git/info");
+            fs::create_dir_all(&info).unwrap();
+            fs::write(info.join("attributes"), b"a.txt filter=s=\xff\n").unwrap();
+            let config = p.repository.join(".git/config");
+            let mut text = fs::read(&config).unwrap();
+            text.extend_from_slice(b"[filter \"s=\xff\"]\n\tclean = echo one\n");
+            fs::write(&config, text).unwrap();
+            let name = std::ffi::OsStr::from_bytes(b"filter.s=\xff.clean");
+            let mut git = std::process::Command::new("git");
+            git.arg("config").arg(name).current_dir(&p.repository);
+            assert!(git.output().unwrap().status.success(), "git does not know the filter");
+            write(p, "a.txt", "two\n");
+        },
+        kinds: Unsaved::TRACKED,
+        says: "a.txt",
+    },
     Case { name: "submodule, clean (F20)", dirty: with_submodule, kinds: Unsaved::NONE, says: "" },
     Case {
         name: "submodule, never initialised",

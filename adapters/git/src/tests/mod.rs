@@ -3,6 +3,7 @@
 mod apart;
 mod denied;
 mod dirty;
+mod effort;
 mod fixture;
 mod inspecting;
 mod killed_refs;
