@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::duplicate_mod, reason = "each scenario file brings the support that it uses")]
 
+#[path = "../c07_runtimes.rs"]
+mod c07_runtimes;
 #[path = "../operator.rs"]
 mod operator;
 #[path = "../restore.rs"]

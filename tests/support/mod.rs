@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod drive;
+mod meeting;
 mod stores;
 
 pub mod steps;
@@ -14,6 +15,8 @@ use std::path::{Path, PathBuf};
 
 #[allow(unused_imports, reason = "each test binary uses a part of it")]
 pub use drive::*;
+#[allow(unused_imports, reason = "each test binary uses a part of it")]
+pub use meeting::Meeting;
 #[allow(unused_imports, reason = "each test binary uses a part of it")]
 pub use stores::*;
 
