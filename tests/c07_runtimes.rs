@@ -8,7 +8,8 @@ mod support;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command as Spawn, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
 
 use freehold_git::GitWorkspaces;
@@ -153,14 +154,9 @@ fn turns(host: &TestHost) -> Vec<(TurnPhase, Option<TurnOutcome>)> {
 
 /// Changes words of the text that says when and where a process started, behind everybody's back.
 fn tamper(ground: &Ground, runtime: &str, pid: Option<u32>, words: &[(&str, &str)]) {
-    let store = rusqlite::Connection::open(&ground.store_path).unwrap();
-    let started: String = store
-        .query_row(
-            "SELECT process_started_at FROM executors_running WHERE id = ?1",
-            [runtime],
-            |row| row.get(0),
-        )
-        .unwrap();
+    let id = literal(runtime);
+    let sql = format!("SELECT process_started_at FROM executors_running WHERE id = {id}");
+    let started = ground.store.sql(&sql);
     let changed: Vec<String> = started
         .split(' ')
         .map(|word| {
@@ -171,10 +167,13 @@ fn tamper(ground: &Ground, runtime: &str, pid: Option<u32>, words: &[(&str, &str
             }
         })
         .collect();
-    let sql = "UPDATE executors_running SET process_started_at = ?2, pid = coalesce(?3, pid)
-               WHERE id = ?1";
-    let pid = pid.map(|pid| pid.to_string());
-    assert_eq!(store.execute(sql, (runtime, changed.join(" "), pid)).unwrap(), 1);
+    let (changed, pid) = (literal(&changed.join(" ")), pid.map(|pid| literal(&pid.to_string())));
+    let pid = pid.unwrap_or_else(|| "pid".to_owned());
+    let sql = format!(
+        "UPDATE executors_running SET process_started_at = {changed}, pid = {pid} WHERE id = {id}
+         RETURNING id"
+    );
+    assert_eq!(ground.store.sql(&sql), runtime);
 }
 
 /// A process of a person's.
@@ -538,7 +537,11 @@ fn f48_an_instance_that_is_killed_while_it_starts_a_runtime_leaves_no_process_un
         let (host, runtimes) = local(&ground);
         let (_, made) = settled(&ground, &host);
         let mut instance = Spawn::new(std::env::current_exe().unwrap())
-            .args(["--exact", "f48_the_instance", "--nocapture"])
+            .args([
+                "--exact",
+                test_name(concat!(module_path!(), "::f48_the_instance")),
+                "--nocapture",
+            ])
             .env(STORE, ground.store.text())
             .env(AT, at)
             .env(FOLDER, &made.place.path)
@@ -634,7 +637,11 @@ fn s14_a_stop_whose_owner_is_gone_is_carried_out_by_whoever_can() {
             assert_eq!(refused(plain.delete_session(&ann(), "s")), Guard::RuntimeQuiesced);
         } else {
             let mut closer = Spawn::new(std::env::current_exe().unwrap())
-                .args(["--exact", "s14_the_closer", "--nocapture"])
+                .args([
+                    "--exact",
+                    test_name(concat!(module_path!(), "::s14_the_closer")),
+                    "--nocapture",
+                ])
                 .env(STORE, ground.store.text())
                 .env(AT, at)
                 .stdin(Stdio::piped())
@@ -778,6 +785,68 @@ fn c17_what_is_stopped_already_is_settled_by_whoever_claims_it() {
     assert!(!made.place.path.exists());
 }
 
+/// Runtimes that count what they were asked to stop.
+struct Counted {
+    inner: LocalRuntimes,
+    stops: Arc<AtomicUsize>,
+}
+
+impl Runtimes for Counted {
+    fn stop(&self, handle: &RuntimeHandle, bound: Duration, pulse: &mut dyn FnMut()) -> Liveness {
+        self.stops.fetch_add(1, Ordering::SeqCst);
+        self.inner.stop(handle, bound, pulse)
+    }
+
+    fn serves(&self, handle: &RuntimeHandle) -> bool {
+        self.inner.serves(handle)
+    }
+
+    fn liveness(&self, handle: &RuntimeHandle) -> Liveness {
+        self.inner.liveness(handle)
+    }
+}
+
+/// Both are told of the same part and ask for it at once. Who loses the claim stops nobody, and
+/// what the other does is done once.
+#[test]
+fn c03_of_two_instances_that_claim_at_once_one_stops_the_runtime() {
+    let ground = Ground::new();
+    let (host, runtimes) = local(&ground);
+    let (_, made) = settled(&ground, &host);
+    let mut agent = Agent::begin(&host, &runtimes, "one", &made.place.path, DEAF);
+    let pids = agent.pids(2);
+    // Archived by one that runs nothing, so that the stop is the job's.
+    ground.host().archive_task(&ann(), "t", &Operation::new("o")).unwrap();
+    assert_eq!(living(&pids), pids);
+    let (all, stops) = (Barrier::new(2), Arc::new(AtomicUsize::new(0)));
+    let tick = || {
+        let inner = LocalRuntimes::new().with_grace(Duration::from_millis(100));
+        let counted = Box::new(Counted { inner, stops: Arc::clone(&stops) });
+        let store = Meeting::new(ground.store.open(&ground.clock), false, &all);
+        let mut instance =
+            Host::start(store, GitWorkspaces::new(), OnThisThread, counted, "test-machine")
+                .unwrap();
+        ground.pace(&mut instance);
+        instance.tick().unwrap()
+    };
+    let ticked = std::thread::scope(|scope| {
+        let both = [scope.spawn(tick), scope.spawn(tick)];
+        both.map(|instance| instance.join().unwrap())
+    });
+    assert_eq!(stops.load(Ordering::SeqCst), 1, "{ticked:?}");
+    assert!(ticked.iter().map(|t| t.lost).sum::<u32>() >= 1, "nothing was contended: {ticked:?}");
+    let troubles: Vec<&String> = ticked.iter().flat_map(|t| &t.troubles).collect();
+    assert!(troubles.is_empty(), "{troubles:?}");
+    assert_eq!(living(&pids), [0u32; 0]);
+    assert_eq!(status(&host, "runtime-one"), RuntimeStatus::Stopped);
+    quiet(&ground, &host);
+    assert!(!made.place.path.exists());
+    assert!(salvage_holds(&ground, "precious\n"));
+    // No try was spent on what the other did (C-17).
+    assert_eq!(jobs(&host), [(Trigger::Archive, JobState::Succeeded)]);
+    assert!(parts(&host).iter().all(|(_, _, tries)| *tries == 1), "{:?}", parts(&host));
+}
+
 /// A host as the program is one, by the real clock.
 fn local_here(ground: &Ground) -> (TestHost, Arc<LocalRuntimes>) {
     let runtimes = Arc::new(LocalRuntimes::new());
@@ -818,10 +887,9 @@ fn c17_the_program_stops_the_runtimes_of_this_machine() {
     assert_eq!((code, &report["left_to_others"]), (0, &1.into()), "{report:#}");
     tamper(&ground, "runtime-one", None, &[("pids", &here)]);
     // The worktree's part is due again at once; the runtime's always was, whoever looked at it.
-    let store = rusqlite::Connection::open(&ground.store_path).unwrap();
     let due = "UPDATE task_resource_cleanup_roots SET next_attempt_at = NULL
                WHERE root_id IS NOT NULL";
-    store.execute(due, ()).unwrap();
+    ground.store.sql(due);
     let (code, report) = program(&ground, &["work"]);
     let expected = (0, &1.into(), &0.into());
     assert_eq!((code, &report["removals"], &report["left_to_others"]), expected, "{report:#}");
@@ -855,8 +923,7 @@ fn c07_the_doctor_tells_of_handles_without_a_process() {
     tamper(&ground, &runtime, None, &[("pids", "4026532999")]);
     let (code, report) = program(&ground, &["doctor"]);
     assert_eq!((code, &report["runtimes_elsewhere"]), (0, &1.into()), "{report:#}");
-    let store = rusqlite::Connection::open(&ground.store_path).unwrap();
-    store.execute("UPDATE instances SET lease_until = 1", ()).unwrap();
+    ground.store.sql("UPDATE instances SET lease_until = 1");
     let (code, report) = program(&ground, &["doctor"]);
     let found = &report["findings"][0];
     assert_eq!((code, &found["kind"]), (6, &"runtime_unknown".into()), "{report:#}");

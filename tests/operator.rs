@@ -304,7 +304,7 @@ fn a_forgotten_resource_leaves_its_trash_to_gc() {
 }
 
 fn sql(ground: &Ground, text: &str) {
-    rusqlite::Connection::open(&ground.store_path).unwrap().execute_batch(text).unwrap();
+    ground.store.sql(text);
 }
 
 #[test]

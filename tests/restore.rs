@@ -346,9 +346,7 @@ fn salvage_expires_by_recorded_consent_and_its_bytes_go_only_then() {
     std::fs::write(made.place.path.join("secret"), secret).unwrap();
     host.archive_task(&ann(), "t", &Operation::new("o")).unwrap();
     work(&host);
-    let sql = |text: &str| {
-        rusqlite::Connection::open(&ground.store_path).unwrap().execute_batch(text).unwrap();
-    };
+    let sql = |text: &str| ground.store.sql(text);
     // Years pass.
     sql("UPDATE salvage SET made_at = 1");
     let (_, done) = run(&ground, &["gc", "--yes"]);
@@ -413,7 +411,12 @@ fn the_process_that_restores() {
 
 fn start(ground: &Ground, id: &str, stop: &str, git: &Path) -> Child {
     Program::new(std::env::current_exe().unwrap())
-        .args(["the_process_that_restores", "--exact", "--nocapture", "--test-threads=1"])
+        .args([
+            test_name(concat!(module_path!(), "::the_process_that_restores")),
+            "--exact",
+            "--nocapture",
+        ])
+        .arg("--test-threads=1")
         .env(ROLE, id)
         .env("FREEHOLD_RESTORE_NOW", ground.clock.now().0.to_string())
         .env("FREEHOLD_RESTORE_STORE", ground.store.text())

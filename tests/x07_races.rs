@@ -378,9 +378,7 @@ struct Other {
 
 impl Other {
     fn start(arena: &Arena, role: &str, stop: &str, n: usize, git: Option<&Path>) -> Other {
-        // The test's name in this binary: without the crate's.
-        let path = concat!(module_path!(), "::x07_the_other_process");
-        let name = path.split_once("::").map_or(path, |(_, name)| name);
+        let name = test_name(concat!(module_path!(), "::x07_the_other_process"));
         let mut program = Program::new(std::env::current_exe().unwrap());
         program
             .args([name, "--exact", "--nocapture", "--test-threads=1"])

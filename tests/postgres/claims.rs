@@ -1,14 +1,10 @@
 //! Several instances, many due jobs (C-3, A-11): what picks are for.
 
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use freehold_git::GitWorkspaces;
 use freehold_kernel::*;
-use freehold_store::store::JournalRow;
-use freehold_store::{
-    Clock, Host, OnThisThread, Operation, Outcome, Pick, Read, Rows, Store, StoreError, Submission,
-};
+use freehold_store::{Clock, Host, OnThisThread, Operation};
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -17,44 +13,6 @@ use support::*;
 
 const INSTANCES: usize = 4;
 const JOBS: usize = 4 * INSTANCES;
-
-/// A store whose instances have all looked for work before the first of them claims any.
-struct Meeting<'b> {
-    inner: AnyStore,
-    /// Whether the store divides what is due, or tells all the same.
-    divides: bool,
-    meets: AtomicBool,
-    all: &'b Barrier,
-}
-
-impl Store for Meeting<'_> {
-    async fn submit(&self, submission: &Submission) -> Result<Outcome, StoreError> {
-        self.inner.submit(submission).await
-    }
-
-    async fn read(&self, reads: &[Read]) -> Result<Rows, StoreError> {
-        self.inner.read(reads).await
-    }
-
-    async fn journal(&self, after: i64, limit: usize) -> Result<Vec<JournalRow>, StoreError> {
-        self.inner.journal(after, limit).await
-    }
-
-    async fn pick(&self, pick: &Pick) -> Result<Vec<JobRoot>, StoreError> {
-        let picked = match self.divides {
-            true => self.inner.pick(pick).await,
-            false => freehold_store::pick::by_reading(&self.inner, pick).await,
-        };
-        if self.meets.swap(false, Ordering::SeqCst) {
-            self.all.wait();
-        }
-        picked
-    }
-
-    async fn id(&self) -> Result<String, StoreError> {
-        self.inner.id().await
-    }
-}
 
 /// All instances tick once, at the same time: how many parts were claimed, and how many claims
 /// were refused.
@@ -81,8 +39,7 @@ fn at_once(divides: bool) -> (u32, u32) {
         let instances: Vec<_> = (0..INSTANCES)
             .map(|_| {
                 let inner = ground.store.open(&ground.clock);
-                let meets = AtomicBool::new(true);
-                let store = Meeting { inner, divides, meets, all: &all };
+                let store = Meeting::new(inner, divides, &all);
                 let runtimes = Box::new(Told::new(Liveness::Dead));
                 let git = GitWorkspaces::new();
                 scope.spawn(move || {

@@ -4,6 +4,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::duplicate_mod, reason = "each scenario file brings the support that it uses")]
 
+#[path = "../c07_runtimes.rs"]
+mod c07_runtimes;
+#[path = "../operator.rs"]
+mod operator;
+#[path = "../restore.rs"]
+mod restore;
 #[path = "../x01_sessions.rs"]
 mod x01_sessions;
 #[path = "../x04_tasks.rs"]
@@ -18,4 +24,5 @@ mod x12_trees;
 mod x54_requests;
 
 mod claims;
+mod program;
 mod work_command;

@@ -81,6 +81,14 @@ fn the_worker_makes_no_store_where_none_is() {
     assert_eq!(server.sql("postgres", made), "0");
 }
 
+/// Makes the one role that needs a password.
+pub(super) fn guard(server: &freehold_pg_server::Server) {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        server.sql("postgres", "CREATE ROLE guarded LOGIN PASSWORD 'geheim!right'");
+    });
+}
+
 #[test]
 fn the_worker_says_why_a_server_cannot_be_used() {
     let server = freehold_pg_server::Server::shared();
@@ -93,11 +101,7 @@ fn the_worker_says_why_a_server_cannot_be_used() {
     refuses(&["--store", &away], 3, "store", &["cannot be used", "127.0.0.1"]);
     let other = format!("postgres://postgres:geheim@127.0.0.1:{port}/no_such_database");
     refuses(&["--store", &other], 4, "store", &["no_such_database"]);
-    server.sql(
-        "postgres",
-        "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'guarded') THEN \
-         CREATE ROLE guarded LOGIN PASSWORD 'right'; END IF; END $$",
-    );
+    guard(server);
     let wrong = format!("postgres://guarded:geheim@127.0.0.1:{port}/postgres");
     refuses(&["--store", &wrong], 4, "store", &["refuses this user"]);
     let tls = format!("postgres://postgres:geheim@127.0.0.1:{port}/postgres?sslmode=require");

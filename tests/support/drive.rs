@@ -17,7 +17,7 @@ use freehold_store::{
     Stands,
 };
 
-use super::{AnyStore, Ground, TestHost, ann, is_marked, rows};
+use super::{AnyStore, Ground, TestHost, ann, is_marked, literal, rows};
 
 /// A host over any workspaces.
 pub type AnyHost<W> = Host<AnyStore, W, OnThisThread>;
@@ -583,9 +583,11 @@ pub fn assert_restorable(host: &TestHost, task: &str) {
 
 /// Tampers with a job's row: the worktree that it names at one path is now said to be at another.
 pub fn set_resource_path(ground: &Ground, from: &str, to: &str) {
-    let store = rusqlite::Connection::open(&ground.store_path).unwrap();
-    let sql = "UPDATE task_resource_cleanup_resources SET path = ?2 WHERE path = ?1";
-    assert_eq!(store.execute(sql, [from, to]).unwrap(), 1, "no resource is at {from}");
+    let (from, to) = (literal(from), literal(to));
+    let sql = format!(
+        "UPDATE task_resource_cleanup_resources SET path = {to} WHERE path = {from} RETURNING 1"
+    );
+    assert_eq!(ground.store.sql(&sql), "1", "no resource is at {from}");
 }
 
 /// A git program with more lines in front, to be run with `sh`.

@@ -6,6 +6,7 @@
 
 mod drive;
 mod exact;
+mod meeting;
 mod stores;
 
 pub mod steps;
@@ -17,6 +18,8 @@ use std::path::{Path, PathBuf};
 pub use drive::*;
 #[allow(unused_imports, reason = "each test binary uses a part of it")]
 pub use exact::*;
+#[allow(unused_imports, reason = "each test binary uses a part of it")]
+pub use meeting::Meeting;
 #[allow(unused_imports, reason = "each test binary uses a part of it")]
 pub use stores::*;
 
@@ -94,7 +97,7 @@ impl Ground {
     /// The program `freehold` on this store, to be run: the command's words, then the store.
     pub fn program(&self, words: &[&str]) -> std::process::Command {
         let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_freehold"));
-        program.args(words).arg("--store").arg(&self.store_path);
+        program.args(words).args(self.store.words());
         program
     }
 
@@ -135,6 +138,11 @@ impl Ground {
     pub fn leftovers(&self, host: &TestHost) -> Vec<PathBuf> {
         host.roots().unwrap().iter().flat_map(freehold_git::leftovers).collect()
     }
+}
+
+/// What the test binary calls one of its tests, out of its whole path: that without the crate.
+pub fn test_name(path: &'static str) -> &'static str {
+    path.split_once("::").map_or(path, |(_, name)| name)
 }
 
 /// Runs git as a person would, in a folder.

@@ -69,6 +69,42 @@ impl StorePlace {
         }
     }
 
+    /// The words by which the program finds it.
+    pub fn words(&self) -> Vec<std::ffi::OsString> {
+        match self {
+            StorePlace::Sqlite(file) => vec!["--store".into(), file.into()],
+            StorePlace::Postgres { url, schema } => {
+                vec!["--store".into(), url.into(), "--schema".into(), schema.into()]
+            }
+        }
+    }
+
+    /// Runs one statement behind everybody's back: the first column of its rows, a line each.
+    pub fn sql(&self, text: &str) -> String {
+        match self {
+            StorePlace::Sqlite(file) => {
+                let store = rusqlite::Connection::open(file).unwrap();
+                let mut statement = store.prepare(text).unwrap();
+                let mut rows = statement.query([]).unwrap();
+                let mut lines = Vec::new();
+                while let Some(row) = rows.next().unwrap() {
+                    use rusqlite::types::Value;
+                    lines.push(match row.get(0).unwrap() {
+                        Value::Null => String::new(),
+                        Value::Integer(number) => number.to_string(),
+                        Value::Text(text) => text,
+                        other => panic!("{text}: {other:?}"),
+                    });
+                }
+                lines.join("\n")
+            }
+            StorePlace::Postgres { schema, .. } => {
+                let text = format!("SET search_path TO \"{schema}\"; {text}");
+                Server::shared().sql("postgres", &text)
+            }
+        }
+    }
+
     pub fn try_open(&self, clock: &Clock) -> Result<AnyStore, StoreError> {
         let clock = clock.clone();
         match self {
@@ -91,6 +127,11 @@ impl StorePlace {
             }
         }
     }
+}
+
+/// A text as a statement has it.
+pub fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 /// The host's runtime, on whose threads the connections are driven.

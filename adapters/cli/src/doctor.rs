@@ -5,15 +5,14 @@ mod disk;
 mod rows;
 mod runtimes;
 
-use std::path::Path;
-
 use freehold_kernel::TableId;
 use freehold_store::{Read, Store};
 use serde_json::json;
 
 use crate::failure::Failure;
-use crate::ground::{open, roots, wait};
+use crate::ground::{roots, wait};
 use crate::machine::machine_name;
+use crate::place::StorePlace;
 use crate::show::Show;
 
 /// Something that does not fit.
@@ -71,21 +70,21 @@ const TABLES: &[TableId] = &[
     TableId::Instances,
 ];
 
-pub(crate) fn run(store: &Path, out: &mut Show) -> Result<(), Failure> {
-    let sqlite = open(store)?;
+pub(crate) fn run(place: &StorePlace, out: &mut Show) -> Result<(), Failure> {
+    let store = place.open()?;
     let reads: Vec<Read> = TABLES.iter().map(|t| Read::all(*t)).collect();
-    let rows = wait(sqlite.read(&reads))?;
-    let all = roots(&sqlite, &rows)?;
+    let rows = wait(store.read(&reads))?;
+    let all = roots(&store, &rows)?;
     let machine = machine_name();
     // Another machine's roots are not this one's to judge (D-18).
     let elsewhere = all.iter().filter(|(_, host)| *host != machine).count();
     let roots: Vec<_> =
         all.into_iter().filter(|(_, host)| *host == machine).map(|(root, _)| root).collect();
     let mut report = Report::default();
-    rows::unreadable(&rows, store, &mut report);
-    rows::unfinished(&rows, store, &mut report)?;
-    let runtimes_elsewhere = runtimes::judge(&rows, store, &mut report)?;
-    disk::cross(&rows, &roots, store, &mut report)?;
+    rows::unreadable(&rows, place, &mut report);
+    rows::unfinished(&rows, place, &mut report)?;
+    let runtimes_elsewhere = runtimes::judge(&rows, place, &mut report)?;
+    disk::cross(&rows, &roots, place, &mut report)?;
     tell(&report, elsewhere, runtimes_elsewhere, out)
 }
 

@@ -2,11 +2,10 @@
 //! decision from the same function.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use freehold_git::salvage;
 use freehold_kernel::{Kind, Row, SalvageState, TableId, TrashState};
-use freehold_sqlite::Sqlite;
 use freehold_store::names::uuid_text;
 use freehold_store::sweep::lapsed_salvage;
 use freehold_store::workspaces::{RootPlace, WorkspaceError};
@@ -14,8 +13,9 @@ use freehold_store::{Read, Rows, Store};
 use serde_json::json;
 
 use crate::failure::Failure;
-use crate::ground::{content, host, next, open, roots, wait};
+use crate::ground::{content, host, next, roots, wait};
 use crate::machine::machine_name;
+use crate::place::StorePlace;
 use crate::show::Show;
 
 /// What a run would let go of.
@@ -37,17 +37,17 @@ struct Plan {
     elsewhere: usize,
 }
 
-fn read(sqlite: &Sqlite) -> Result<Rows, Failure> {
-    Ok(wait(sqlite.read(&[
+fn read(store: &impl Store) -> Result<Rows, Failure> {
+    Ok(wait(store.read(&[
         Read::all(TableId::Trash),
         Read::all(TableId::Salvage),
         Read::all(TableId::ManagedRoots),
     ]))?)
 }
 
-fn plan(sqlite: &Sqlite, machine: &str) -> Result<Plan, Failure> {
-    let rows = read(sqlite)?;
-    let roots = roots(sqlite, &rows)?;
+fn plan(store: &impl Store, machine: &str) -> Result<Plan, Failure> {
+    let rows = read(store)?;
+    let roots = roots(store, &rows)?;
     let served = |id| roots.iter().find(|(r, host)| r.id == id && host == machine).map(|(r, _)| r);
     let mut plan = Plan {
         trash: Vec::new(),
@@ -73,7 +73,7 @@ fn plan(sqlite: &Sqlite, machine: &str) -> Result<Plan, Failure> {
             TrashState::Kept | TrashState::Restoring | TrashState::Purging => plan.kept += 1,
         }
     }
-    for id in wait(lapsed_salvage(sqlite))? {
+    for id in wait(lapsed_salvage(store))? {
         let row = rows.view.salvage.iter().find(|s| uuid_text(s.id.0) == id);
         match row.and_then(|row| served(row.root_id)) {
             Some(root) => {
@@ -105,8 +105,8 @@ fn plan(sqlite: &Sqlite, machine: &str) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-pub(crate) fn run(store: &Path, yes: bool, out: &mut Show) -> Result<(), Failure> {
-    let planned = plan(&open(store)?, &machine_name())?;
+pub(crate) fn run(place: &StorePlace, yes: bool, out: &mut Show) -> Result<(), Failure> {
+    let planned = plan(&place.open()?, &machine_name())?;
     for (id, path) in &planned.trash {
         out.say(&format!("trash {id}, from {}", path.display()));
     }
@@ -123,7 +123,7 @@ pub(crate) fn run(store: &Path, yes: bool, out: &mut Show) -> Result<(), Failure
     let salvage: Vec<&str> = planned.salvage.iter().map(|(_, name)| name.as_str()).collect();
     let due: Vec<&str> = planned.lapsed.iter().map(String::as_str).collect();
     if !yes {
-        let goes_on = next(&["gc", "--yes"], store);
+        let goes_on = next(&["gc", "--yes"], place);
         let some = !trash.is_empty() || !salvage.is_empty() || !planned.lapsed.is_empty();
         let words = format!(
             "{} trash and {} salvage would go, {} still kept, {} on other machines{}",
@@ -143,7 +143,7 @@ pub(crate) fn run(store: &Path, yes: bool, out: &mut Show) -> Result<(), Failure
         );
         return Ok(());
     }
-    let host = host(store)?;
+    let host = host(place)?;
     // Counted is what was done, not what was planned.
     let (mut purged, mut expired, mut failed) = (Vec::new(), Vec::new(), None);
     for error in planned.troubles {
@@ -197,7 +197,7 @@ pub(crate) fn run(store: &Path, yes: bool, out: &mut Show) -> Result<(), Failure
         }
         Some(failure) => {
             out.say(&words);
-            Err(failure.then(next(&["gc"], store)))
+            Err(failure.then(next(&["gc"], place)))
         }
     }
 }

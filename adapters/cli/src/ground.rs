@@ -1,35 +1,20 @@
-//! What commands on a store share: opening it, its roots, and command lines for a shell.
-
-use std::path::Path;
+//! What commands on a store share: an instance on it, its roots, and command lines for a shell
+//!
 
 use freehold_git::GitWorkspaces;
 use freehold_kernel::{Kind, Row, RowKey};
-use freehold_sqlite::{Options, Sqlite};
 use freehold_store::names::uuid_text;
 use freehold_store::workspaces::RootPlace;
-use freehold_store::{Drive, Host, HostError, NoRuntimes, OnThisThread, Rows, Store};
+use freehold_store::{Drive, Host, NoRuntimes, OnThisThread, Rows, Store};
 
 use crate::failure::Failure;
 use crate::machine::machine_name;
-
-/// Opens a store that is there.
-pub(crate) fn open(store: &Path) -> Result<Sqlite, Failure> {
-    if !store.exists() {
-        let folder = store.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        return Err(Failure::Host(HostError::NotThere {
-            what: "store",
-            id: store.display().to_string(),
-            help: "give the path of a store's file",
-        })
-        .then(format!("ls -l {}", quoted(&folder.display().to_string()))));
-    }
-    Ok(Sqlite::open(store, Options::default())?)
-}
+use crate::place::{OpenStore, StorePlace};
 
 /// An instance of this machine on a store that is there.
-pub(crate) fn host(store: &Path) -> Result<Host<Sqlite, GitWorkspaces>, Failure> {
-    let (sqlite, git) = (open(store)?, GitWorkspaces::new());
-    Ok(Host::start(sqlite, git, OnThisThread, Box::new(NoRuntimes), &machine_name())?)
+pub(crate) fn host(place: &StorePlace) -> Result<Host<OpenStore, GitWorkspaces>, Failure> {
+    let (store, git) = (place.open()?, GitWorkspaces::new());
+    Ok(Host::start(store, git, OnThisThread, Box::new(NoRuntimes), &machine_name())?)
 }
 
 /// Waits for a store that is only read.
@@ -38,8 +23,8 @@ pub(crate) fn wait<F: Future>(future: F) -> F::Output {
 }
 
 /// Every managed root that the rows name, with the machine that serves it.
-pub(crate) fn roots(sqlite: &Sqlite, rows: &Rows) -> Result<Vec<(RootPlace, String)>, Failure> {
-    let store = wait(sqlite.id())?;
+pub(crate) fn roots(store: &impl Store, rows: &Rows) -> Result<Vec<(RootPlace, String)>, Failure> {
+    let store = wait(store.id())?;
     let mut found = Vec::new();
     for row in rows.view.managed_roots.iter() {
         let place = RootPlace {
@@ -68,10 +53,12 @@ pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// The next command of this program on the same store.
-pub(crate) fn next(words: &[&str], store: &Path) -> String {
-    let words: Vec<String> = words.iter().map(|w| quoted(w)).collect();
-    format!("freehold {} --store {}", words.join(" "), quoted(&store.display().to_string()))
+/// The next command of this program on the same store. It holds no password.
+pub(crate) fn next(words: &[&str], place: &StorePlace) -> String {
+    let store = place.words();
+    let store = store.iter().map(|word| quoted(&word.to_string_lossy()));
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).chain(store).collect();
+    format!("freehold {}", words.join(" "))
 }
 
 #[cfg(test)]

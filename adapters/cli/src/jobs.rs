@@ -1,7 +1,5 @@
 //! `freehold jobs`: what operators do with cleanup jobs (C-15).
 
-use std::path::{Path, PathBuf};
-
 use clap::Subcommand;
 use freehold_kernel::{
     Command, Guard, Id, JobState, Kind, OperatorCommand, Permissions, Reason, Reply, Row, TableId,
@@ -10,7 +8,8 @@ use freehold_store::{HostError, Read, Rows, Store, Who};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::ground::{content, host, next, open, wait};
+use crate::ground::{content, host, next, wait};
+use crate::place::{StoreArgs, StorePlace};
 use crate::show::Show;
 
 /// The arguments of `freehold jobs`.
@@ -18,9 +17,8 @@ use crate::show::Show;
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
-    /// The store's file.
-    #[arg(long, value_name = "FILE", global = true)]
-    store: Option<PathBuf>,
+    #[command(flatten)]
+    store: StoreArgs,
     /// Who asks; it stands in the journal.
     #[arg(long, value_name = "NAME", global = true, default_value = "operator")]
     actor: String,
@@ -57,29 +55,26 @@ enum What {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Show) -> Result<(), Failure> {
-    let Some(store) = args.store.as_deref() else {
-        return Err(Failure::Unknown("which store? give --store FILE".to_owned())
-            .then("freehold jobs --help".to_owned()));
-    };
+    let place = &args.store.place("jobs")?;
     match &args.what {
-        What::List { all } => list(store, *all, out),
-        What::Show { job } => show(store, job, out),
-        What::Retry { job } => act(store, &args.actor, "retried", job, out, |c| {
+        What::List { all } => list(place, *all, out),
+        What::Show { job } => show(place, job, out),
+        What::Retry { job } => act(place, &args.actor, "retried", job, out, |c| {
             Ok(Command::Operator(OperatorCommand::Retry { job: c.id(job)? }))
         }),
-        What::Cancel { job } => act(store, &args.actor, "cancelled", job, out, |c| {
+        What::Cancel { job } => act(place, &args.actor, "cancelled", job, out, |c| {
             Ok(Command::Operator(OperatorCommand::Cancel { job: c.id(job)? }))
         }),
-        What::Forget { resource } => act(store, &args.actor, "forgotten", resource, out, |c| {
+        What::Forget { resource } => act(place, &args.actor, "forgotten", resource, out, |c| {
             let resource = c.id(resource)?;
             Ok(Command::Operator(OperatorCommand::ForgetResource { resource }))
         }),
     }
 }
 
-fn list(store: &Path, all: bool, out: &mut Show) -> Result<(), Failure> {
-    let sqlite = open(store)?;
-    let rows = wait(sqlite.read(&[Read::all(TableId::Jobs), Read::all(TableId::JobRoots)]))?;
+fn list(place: &StorePlace, all: bool, out: &mut Show) -> Result<(), Failure> {
+    let store = place.open()?;
+    let rows = wait(store.read(&[Read::all(TableId::Jobs), Read::all(TableId::JobRoots)]))?;
     let mut jobs: Vec<_> = rows.view.jobs.iter().copied().collect();
     jobs.sort_by_key(|j| (j.created_at, j.id));
     let mut shown = Vec::new();
@@ -120,9 +115,9 @@ fn list(store: &Path, all: bool, out: &mut Show) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show(store: &Path, job: &str, out: &mut Show) -> Result<(), Failure> {
-    let sqlite = open(store)?;
-    let rows = wait(sqlite.read(&[
+fn show(place: &StorePlace, job: &str, out: &mut Show) -> Result<(), Failure> {
+    let store = place.open()?;
+    let rows = wait(store.read(&[
         Read::by(TableId::Jobs, "id", &[job]),
         Read::by(TableId::JobRoots, "job_id", &[job]),
         Read::by(TableId::Resources, "job_id", &[job]),
@@ -133,7 +128,7 @@ fn show(store: &Path, job: &str, out: &mut Show) -> Result<(), Failure> {
             id: job.to_owned(),
             help: "list the jobs",
         })
-        .then(next(&["jobs", "list", "--all"], store)));
+        .then(next(&["jobs", "list", "--all"], place)));
     };
     let mut resources = Vec::new();
     for r in rows.view.resources.iter() {
@@ -147,8 +142,11 @@ fn show(store: &Path, job: &str, out: &mut Show) -> Result<(), Failure> {
             "detail": content(&rows, &r.row_key(), "detail"),
         }));
     }
+    // In the order in which they are tried (C-6).
+    let mut in_order: Vec<_> = rows.view.job_roots.iter().copied().collect();
+    in_order.sort_by_key(|p| (p.created_at, p.root_id.is_some(), p.id));
     let mut parts = Vec::new();
-    for p in rows.view.job_roots.iter() {
+    for p in in_order {
         parts.push(json!({
             "part": text(&rows, p.id)?,
             "root": p.root_id.map(|r| text(&rows, r)).transpose()?,
@@ -190,9 +188,9 @@ fn show(store: &Path, job: &str, out: &mut Show) -> Result<(), Failure> {
         }
     }
     let words = match row.state {
-        JobState::Failed => format!("try again: {}", next(&["jobs", "retry", job], store)),
+        JobState::Failed => format!("try again: {}", next(&["jobs", "retry", job], place)),
         JobState::Pending | JobState::RetryWait => {
-            format!("carry out what is due: {}", next(&["work"], store))
+            format!("carry out what is due: {}", next(&["work"], place))
         }
         JobState::Prepared | JobState::Running | JobState::Succeeded | JobState::Cancelled => {
             format!("{} resources", resources.len())
@@ -203,14 +201,14 @@ fn show(store: &Path, job: &str, out: &mut Show) -> Result<(), Failure> {
 }
 
 fn act(
-    store: &Path,
+    place: &StorePlace,
     actor: &str,
     done: &str,
     named: &str,
     out: &mut Show,
     compose: impl FnOnce(&mut freehold_store::Composer) -> Result<Command, freehold_store::NameError>,
 ) -> Result<(), Failure> {
-    let host = host(store)?;
+    let host = host(place)?;
     let who = Who::new(actor, Permissions::ALL);
     match host.ask(&who, None, compose) {
         Ok(accepted) => {
@@ -218,7 +216,7 @@ fn act(
                 Reply::Job { state, .. } => Some(state.code()),
                 _other => None,
             };
-            let goes_on = next(&["work"], store);
+            let goes_on = next(&["work"], place);
             out.result(
                 &json!({"ok": true, "done": done, "named": named, "state": state, "next": goes_on}),
                 &format!("{named} {done}; next: {goes_on}"),
@@ -226,30 +224,30 @@ fn act(
             Ok(())
         }
         Err(error) => {
-            let next = after(&error, named, store);
+            let next = after(&error, named, place);
             Err(Failure::Host(error).then(next))
         }
     }
 }
 
 /// The command that goes on from a refusal, naming the real object.
-fn after(error: &HostError, named: &str, store: &Path) -> String {
+fn after(error: &HostError, named: &str, place: &StorePlace) -> String {
     match error.guard() {
-        Some(Guard::JobKnown | Guard::ResourceKnown) => next(&["jobs", "list", "--all"], store),
+        Some(Guard::JobKnown | Guard::ResourceKnown) => next(&["jobs", "list", "--all"], place),
         // What is under way ends by itself, or is taken over by the worker once its lease lapsed.
-        Some(Guard::ForgetLapsed) => next(&["work"], store),
-        Some(Guard::ForgetLeft) => match job_of(named, store) {
-            Some(job) => next(&["jobs", "show", &job], store),
-            None => next(&["jobs", "list", "--all"], store),
+        Some(Guard::ForgetLapsed) => next(&["work"], place),
+        Some(Guard::ForgetLeft) => match job_of(named, place) {
+            Some(job) => next(&["jobs", "show", &job], place),
+            None => next(&["jobs", "list", "--all"], place),
         },
-        Some(_) => next(&["jobs", "show", named], store),
-        None => next(&["jobs", "list"], store),
+        Some(_) => next(&["jobs", "show", named], place),
+        None => next(&["jobs", "list"], place),
     }
 }
 
-fn job_of(resource: &str, store: &Path) -> Option<String> {
-    let sqlite = open(store).ok()?;
-    let rows = wait(sqlite.read(&[Read::by(TableId::Resources, "id", &[resource])])).ok()?;
+fn job_of(resource: &str, place: &StorePlace) -> Option<String> {
+    let store = place.open().ok()?;
+    let rows = wait(store.read(&[Read::by(TableId::Resources, "id", &[resource])])).ok()?;
     let job = rows.view.resources.iter().next()?.job_id;
     rows.names.text(Kind::JobId, job.0).ok()
 }

@@ -24,9 +24,7 @@ mod show;
 mod tour;
 mod work;
 
-use std::ffi::OsString;
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -49,6 +47,7 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum What {
     /// Tell the true story on real git and the embedded store, in a temporary folder.
+    #[command(after_long_help = place::HELP)]
     Tour {
         /// The address of a PostgreSQL database (postgres://user@host:5432/database) to have it
         /// told there, in a schema of the tour's own.
@@ -59,14 +58,10 @@ enum What {
         keep: bool,
     },
     /// Run the worker on a store: recover what lapsed, clean up what is due, and end.
+    #[command(after_long_help = place::HELP)]
     Work {
-        /// The store's file, or the address of a PostgreSQL database
-        /// (postgres://user@host:5432/database).
-        #[arg(long, value_name = "FILE|ADDRESS")]
-        store: OsString,
-        /// The schema of the store in that database; `freehold` if none is given.
-        #[arg(long, value_name = "NAME")]
-        schema: Option<String>,
+        #[command(flatten)]
+        store: place::StoreArgs,
         /// At most so many ticks; without it, until nothing is due.
         #[arg(long, value_name = "N")]
         ticks: Option<u32>,
@@ -77,23 +72,26 @@ enum What {
         rebuildable: Vec<String>,
     },
     /// Cross the rows, git's lists and the disk, and report what does not fit. Changes nothing.
+    #[command(after_long_help = place::HELP)]
     Doctor {
-        /// The store's file.
-        #[arg(long, value_name = "FILE")]
-        store: PathBuf,
+        #[command(flatten)]
+        store: place::StoreArgs,
     },
     /// List, explain, retry, cancel and forget cleanup jobs.
+    #[command(after_long_help = place::HELP)]
     Jobs(jobs::Args),
     /// List, show and put back what is kept: salvage and trash.
+    #[command(after_long_help = place::HELP)]
     Restore(restore::Args),
     /// Show and change the settings of a store: retention of trash and salvage, and limits.
+    #[command(after_long_help = place::HELP)]
     Settings(settings::Args),
     /// Let go of trash whose time is over and of salvage that has expired. Says what it would do,
     /// and does it with --yes.
+    #[command(after_long_help = place::HELP)]
     Gc {
-        /// The store's file.
-        #[arg(long, value_name = "FILE")]
-        store: PathBuf,
+        #[command(flatten)]
+        store: place::StoreArgs,
         /// Do it.
         #[arg(long)]
         yes: bool,
@@ -110,15 +108,19 @@ pub fn run() -> ExitCode {
     let mut out = show::Show::new(cli.json);
     let done = match &cli.command {
         What::Tour { keep, store } => tour::run(*keep, store.as_deref(), &mut out),
-        What::Work { store, schema, ticks, rebuildable } => {
-            place::StorePlace::read(store, schema.as_deref())
-                .and_then(|place| work::run(&place, *ticks, rebuildable, &mut out))
+        What::Work { store, ticks, rebuildable } => {
+            let place = store.place("work");
+            place.and_then(|place| work::run(&place, *ticks, rebuildable, &mut out))
         }
-        What::Doctor { store } => doctor::run(store, &mut out),
+        What::Doctor { store } => {
+            store.place("doctor").and_then(|place| doctor::run(&place, &mut out))
+        }
         What::Jobs(args) => jobs::run(args, &mut out),
         What::Restore(args) => restore::run(args, &mut out),
         What::Settings(args) => settings::run(args, &mut out),
-        What::Gc { store, yes } => gc::run(store, *yes, &mut out),
+        What::Gc { store, yes } => {
+            store.place("gc").and_then(|place| gc::run(&place, *yes, &mut out))
+        }
         What::Check(args) => check::run(args, &mut out),
     };
     match done {

@@ -10,8 +10,9 @@ use freehold_store::{HostError, Kept, KeptAs, Store, Target, Who};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::ground::{host, next, open, quoted, wait};
+use crate::ground::{host, next, quoted, wait};
 use crate::machine::machine_name;
+use crate::place::{StoreArgs, StorePlace};
 use crate::show::Show;
 
 /// The arguments of `freehold restore`.
@@ -35,9 +36,8 @@ pub(crate) struct Args {
     /// Where a new branch starts; without it, where the salvage was taken.
     #[arg(long, value_name = "COMMIT")]
     start: Option<String>,
-    /// The store's file.
-    #[arg(long, value_name = "FILE", global = true)]
-    store: Option<std::path::PathBuf>,
+    #[command(flatten)]
+    store: StoreArgs,
     /// Who asks; it stands in the journal.
     #[arg(long, value_name = "NAME", global = true, default_value = "operator")]
     actor: String,
@@ -55,27 +55,24 @@ enum What {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Show) -> Result<(), Failure> {
-    let Some(store) = args.store.as_deref() else {
-        return Err(Failure::Unknown("which store? give --store FILE".to_owned())
-            .then("freehold restore --help".to_owned()));
-    };
+    let place = &args.store.place("restore")?;
     match (&args.what, &args.id) {
-        (Some(What::List), _) => list(store, out),
-        (Some(What::Show { id }), _) => show(store, id, out),
-        (None, Some(id)) => back(store, args, id, out),
+        (Some(What::List), _) => list(place, out),
+        (Some(What::Show { id }), _) => show(place, id, out),
+        (None, Some(id)) => back(place, args, id, out),
         (None, None) => Err(Failure::Unknown("what? give an id from the list".to_owned())
-            .then(next(&["restore", "list"], store))),
+            .then(next(&["restore", "list"], place))),
     }
 }
 
-fn all(store: &Path) -> Result<Vec<Kept>, Failure> {
-    let sqlite = open(store)?;
-    let id = wait(sqlite.id())?;
-    Ok(wait(kept(&sqlite, &id))?)
+fn all(place: &StorePlace) -> Result<Vec<Kept>, Failure> {
+    let store = place.open()?;
+    let id = wait(store.id())?;
+    Ok(wait(kept(&store, &id))?)
 }
 
-fn list(store: &Path, out: &mut Show) -> Result<(), Failure> {
-    let all = all(store)?;
+fn list(place: &StorePlace, out: &mut Show) -> Result<(), Failure> {
+    let all = all(place)?;
     let mut shown = Vec::new();
     for one in &all {
         let value = facts(one);
@@ -91,7 +88,7 @@ fn list(store: &Path, out: &mut Show) -> Result<(), Failure> {
         ));
         shown.push(value);
     }
-    let goes_on = all.first().map(|one| next(&["restore", "show", &one.id], store));
+    let goes_on = all.first().map(|one| next(&["restore", "show", &one.id], place));
     let words = match &goes_on {
         Some(goes_on) => format!("{} kept; look into one: {goes_on}", all.len()),
         None => "nothing is kept".to_owned(),
@@ -134,9 +131,9 @@ fn words(contents: Unsaved) -> Option<Vec<&'static str>> {
 }
 
 /// The one with this id, which this machine serves.
-fn find(store: &Path, id: &str) -> Result<Kept, Failure> {
-    let list = || next(&["restore", "list"], store);
-    let Some(one) = all(store)?.into_iter().find(|k| k.id == id) else {
+fn find(place: &StorePlace, id: &str) -> Result<Kept, Failure> {
+    let list = || next(&["restore", "list"], place);
+    let Some(one) = all(place)?.into_iter().find(|k| k.id == id) else {
         return Err(Failure::Host(HostError::NotThere {
             what: "salvage entry or trash",
             id: id.to_owned(),
@@ -151,8 +148,8 @@ fn find(store: &Path, id: &str) -> Result<Kept, Failure> {
     Ok(one)
 }
 
-fn show(store: &Path, id: &str, out: &mut Show) -> Result<(), Failure> {
-    let one = find(store, id)?;
+fn show(place: &StorePlace, id: &str, out: &mut Show) -> Result<(), Failure> {
+    let one = find(place, id)?;
     let (entries, commands) = match one.what {
         KeptAs::Salvage => salvaged(&one)?,
         KeptAs::Trash => trashed(&one)?,
@@ -165,7 +162,7 @@ fn show(store: &Path, id: &str, out: &mut Show) -> Result<(), Failure> {
     for command in &commands {
         out.say(&format!("  {command}"));
     }
-    let goes_on = next(&["restore", id], store);
+    let goes_on = next(&["restore", id], place);
     let mut value = facts(&one);
     if let Some(map) = value.as_object_mut() {
         map.insert("ok".into(), true.into());
@@ -250,15 +247,15 @@ fn trashed(one: &Kept) -> Result<(Vec<Value>, Vec<String>), Failure> {
     Ok((entries, commands))
 }
 
-fn back(store: &Path, args: &Args, id: &str, out: &mut Show) -> Result<(), Failure> {
-    let one = find(store, id)?;
+fn back(place: &StorePlace, args: &Args, id: &str, out: &mut Show) -> Result<(), Failure> {
+    let one = find(place, id)?;
     let target = Target {
         environment: args.into.clone(),
         task: args.task.clone(),
         branch: args.branch.clone(),
         start: args.start.clone(),
     };
-    let host = host(store)?;
+    let host = host(place)?;
     let who = Who::new(&args.actor, Permissions::ALL);
     match host.put_back(&who, id, &target) {
         Ok(done) => {
@@ -279,16 +276,16 @@ fn back(store: &Path, args: &Args, id: &str, out: &mut Show) -> Result<(), Failu
             Ok(())
         }
         Err(error) => {
-            let next = after(&error, &one, store);
+            let next = after(&error, &one, place);
             Err(Failure::Host(error).then(next))
         }
     }
 }
 
 /// The command that goes on from a refusal, naming the real object.
-fn after(error: &HostError, one: &Kept, store: &Path) -> String {
-    let list = || next(&["restore", "list"], store);
-    let show = || next(&["restore", "show", &one.id], store);
+fn after(error: &HostError, one: &Kept, place: &StorePlace) -> String {
+    let list = || next(&["restore", "list"], place);
+    let show = || next(&["restore", "show", &one.id], place);
     match error {
         HostError::Live { path, .. } => {
             format!("git -C {} status", quoted(&path.display().to_string()))
@@ -303,7 +300,7 @@ fn after(error: &HostError, one: &Kept, store: &Path) -> String {
                     | Guard::NotInRemoval
                     | Guard::TaskUnbarred
                     | Guard::TrashKept,
-                ) => next(&["work"], store),
+                ) => next(&["work"], place),
                 Some(_) | None => show(),
             }
         }

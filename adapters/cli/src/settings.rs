@@ -1,14 +1,13 @@
 //! `freehold settings`: the store's one row of them (D-25), as far as people change it by hand.
 
-use std::path::{Path, PathBuf};
-
 use clap::Subcommand;
 use freehold_kernel::{Permissions, Row, Settings, Span, TableId};
 use freehold_store::{HostError, Read, Store, Who};
 use serde_json::json;
 
 use crate::failure::Failure;
-use crate::ground::{content, host, next, open, wait};
+use crate::ground::{content, host, next, wait};
+use crate::place::{StoreArgs, StorePlace};
 use crate::show::Show;
 
 /// The arguments of `freehold settings`.
@@ -16,9 +15,8 @@ use crate::show::Show;
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
-    /// The store's file.
-    #[arg(long, value_name = "FILE", global = true)]
-    store: Option<PathBuf>,
+    #[command(flatten)]
+    store: StoreArgs,
     /// Who asks; it stands in the journal, and beside the consent.
     #[arg(long, value_name = "NAME", global = true, default_value = "operator")]
     actor: String,
@@ -65,14 +63,11 @@ fn span(text: &str) -> Result<Span, String> {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Show) -> Result<(), Failure> {
-    let Some(store) = args.store.as_deref() else {
-        return Err(Failure::Unknown("which store? give --store FILE".to_owned())
-            .then("freehold settings --help".to_owned()));
-    };
+    let place = &args.store.place("settings")?;
     match &args.what {
-        What::Show => show(store, out),
+        What::Show => show(place, out),
         What::Set { trash_retention, salvage_retention, consent, salvage_limit } => {
-            let host = host(store)?;
+            let host = host(place)?;
             let who = Who::new(&args.actor, Permissions::ALL);
             let changed = host.change_settings(
                 &who,
@@ -85,16 +80,16 @@ pub(crate) fn run(args: &Args, out: &mut Show) -> Result<(), Failure> {
                 consent.as_deref(),
             );
             match changed {
-                Ok(()) => show(store, out),
-                Err(error) => Err(Failure::Host(error).then(next(&["settings", "show"], store))),
+                Ok(()) => show(place, out),
+                Err(error) => Err(Failure::Host(error).then(next(&["settings", "show"], place))),
             }
         }
     }
 }
 
-fn show(store: &Path, out: &mut Show) -> Result<(), Failure> {
-    let sqlite = open(store)?;
-    let rows = wait(sqlite.read(&[Read::all(TableId::Settings)]))?;
+fn show(place: &StorePlace, out: &mut Show) -> Result<(), Failure> {
+    let store = place.open()?;
+    let rows = wait(store.read(&[Read::all(TableId::Settings)]))?;
     let row = rows.view.settings.id(1).copied().unwrap_or(Settings::DEFAULT);
     let by = row.salvage_consent_by.map(|a| rows.names.text(freehold_kernel::Kind::ActorId, a.0));
     let by = by.transpose().map_err(HostError::from)?;

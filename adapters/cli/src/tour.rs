@@ -8,6 +8,7 @@ mod story;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
+use crate::place::StorePlace;
 use crate::show::Show;
 
 /// What the tour has shown so far.
@@ -27,21 +28,26 @@ impl Shown<'_> {
 }
 
 pub(crate) fn run(keep: bool, address: Option<&str>, out: &mut Show) -> Result<(), Failure> {
-    let server = address.map(store::Server::read).transpose()?;
     let folder = tempfile::Builder::new()
         .prefix("freehold-tour-")
         .tempdir()
         .map_err(|e| Failure::Surroundings(format!("no temporary folder can be made: {e}")))?;
-    let on = server.as_ref().map_or(String::new(), |s| format!(", store in schema {}", s.schema));
+    // Git prints real paths; a temporary folder may be reached through a link.
+    let base = folder.path().canonicalize().map_err(|e| ground::surroundings("the folder", &e))?;
+    let place = store::own(address, &base)?;
+    let schema = match &place {
+        StorePlace::File(_) => None,
+        StorePlace::Server { schema, .. } => Some(schema.clone()),
+    };
+    let on = schema.as_ref().map_or(String::new(), |s| format!(", store in schema {s}"));
     out.say(&format!("A tour of Freehold, on real git, in {}{on}", folder.path().display()));
     let mut shown = Shown { out, steps: Vec::new(), ok: true };
-    let schema = server.as_ref().filter(|_| keep).map(|s| s.schema.clone());
-    let ground = ground::Ground::lay(folder.path(), server);
+    let ground = ground::Ground::lay(&base, place);
     let told = ground.as_ref().map_err(|e| Failure::Surroundings(e.to_string()));
     let told = told.and_then(|ground| story::tell(ground, &mut shown));
-    let cleared = match ground.as_ref().ok().and_then(|g| g.server.as_ref()) {
-        Some(server) if !keep => server.clear(),
-        Some(_) | None => Ok(()),
+    let cleared = match &ground {
+        Ok(ground) if !keep => store::clear(&ground.store),
+        Ok(_) | Err(_) => Ok(()),
     };
     let (ok, steps) = (shown.ok, shown.steps);
     let path = folder.path().to_owned();
@@ -62,7 +68,7 @@ pub(crate) fn run(keep: bool, address: Option<&str>, out: &mut Show) -> Result<(
         "marker_restored": facts.marker_restored,
         "leftovers": facts.leftovers,
         "folder": keep.then(|| path.display().to_string()),
-        "schema": schema,
+        "schema": schema.filter(|_| keep),
     });
     let words = if ok {
         "All of it is so: nothing was lost, nothing is left over."

@@ -1,9 +1,8 @@
 //! `freehold work`: the worker on a store, in a process of its own.
 
 use freehold_git::GitWorkspaces;
-use freehold_postgres::PostgresStore;
 use freehold_runtime::LocalRuntimes;
-use freehold_store::{Drive, Host, OnThisThread, Store};
+use freehold_store::{Host, OnThisThread};
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -21,39 +20,11 @@ pub(crate) fn run(
     out: &mut Show,
 ) -> Result<(), Failure> {
     let patterns: Vec<&str> = rebuildable.iter().map(String::as_str).collect();
-    let git = GitWorkspaces::new().with_rebuildable(&patterns);
-    match place {
-        StorePlace::File(file) => work(crate::ground::open(file)?, git, OnThisThread, ticks, out),
-        StorePlace::Server { config, schema } => {
-            let mut builder = tokio::runtime::Builder::new_multi_thread();
-            let runtime = builder.worker_threads(1).enable_all().build().map_err(|e| {
-                Failure::Surroundings(format!("the connections' thread cannot be started: {e}"))
-            })?;
-            let options = freehold_postgres::Options {
-                schema: schema.clone(),
-                create: false,
-                connections: 2,
-                // Nobody waits for the news of a worker that is about to end.
-                notify: false,
-                runtime: Some(runtime.handle().clone()),
-                ..freehold_postgres::Options::default()
-            };
-            let store = OnThisThread.wait(PostgresStore::connect((**config).clone(), options))?;
-            work(store, git, OnThisThread, ticks, out)
-        }
-    }
-}
-
-fn work<S: Store, D: Drive>(
-    store: S,
-    git: GitWorkspaces,
-    drive: D,
-    ticks: Option<u32>,
-    out: &mut Show,
-) -> Result<(), Failure> {
+    let (store, git) = (place.open()?, GitWorkspaces::new().with_rebuildable(&patterns));
     // Processes of this machine are stopped; containers and the like are left to the host that
     // can (C-17).
-    let host = Host::start(store, git, drive, Box::new(LocalRuntimes::new()), &machine_name())?;
+    let host =
+        Host::start(store, git, OnThisThread, Box::new(LocalRuntimes::new()), &machine_name())?;
     let mut total = freehold_store::Ticked::default();
     let mut done = 0;
     for _ in 0..ticks.unwrap_or(TICKS_MAX) {

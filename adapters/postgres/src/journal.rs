@@ -15,6 +15,7 @@ use freehold_store::store::JournalRow;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
+use crate::deadline::Deadline;
 use crate::pool::{Connections, Parameter};
 use crate::sql::quoted;
 
@@ -52,12 +53,13 @@ pub(crate) async fn read(
     after: i64,
     limit: usize,
 ) -> Result<Vec<JournalRow>, StoreError> {
-    let mut settled = fetch(connections, gaps, after, limit).await?;
+    let until = connections.deadline();
+    let mut settled = fetch(connections, until, gaps, after, limit).await?;
     // A number that is missed for the first time: usually it is already known not to come.
     while let Some(first) = settled.stopped_at.filter(|first| gaps.get(*first).is_none()) {
-        let rows = connections.read("SELECT pg_current_xact_id()::text", &[]).await?;
+        let rows = connections.read(until, "SELECT pg_current_xact_id()::text", &[]).await?;
         gaps.put(first, number(rows.first(), 0)?);
-        settled = fetch(connections, gaps, after, limit).await?;
+        settled = fetch(connections, until, gaps, after, limit).await?;
     }
     Ok(settled.rows)
 }
@@ -70,6 +72,7 @@ struct Settled {
 
 async fn fetch(
     connections: &Connections,
+    until: Deadline,
     gaps: &Gaps,
     after: i64,
     limit: usize,
@@ -82,7 +85,7 @@ async fn fetch(
     );
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let parameters: [Parameter<'_>; 2] = [(&after, Type::INT8), (&limit, Type::INT8)];
-    let found = connections.read(&text, &parameters).await?;
+    let found = connections.read(until, &text, &parameters).await?;
     let oldest_open = if found.is_empty() { 0 } else { number(found.first(), 9)? };
     let mut settled = Settled { rows: Vec::new(), stopped_at: None };
     let mut expected = after.saturating_add(1).max(1);

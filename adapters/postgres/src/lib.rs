@@ -31,11 +31,12 @@
 //! | `submit` | both in order, and again where others were faster |
 //! | `within` | a command inside the host's own transaction (A-7) |
 //! | `listen`, `pick` | waiting for commits of others; which part of a job to try |
-//! | `pool` | connections: bounded waits, none goes back dirty |
+//! | `pool`, `deadline` | connections: bounded waits, none goes back dirty; one end for a whole call |
 //! | `reader`, `journal` | reading rows and following the journal (A-13) |
 //! | `fault` | what PostgreSQL's errors mean |
 
 mod commit;
+mod deadline;
 mod fault;
 mod footprint;
 mod journal;

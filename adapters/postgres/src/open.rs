@@ -7,6 +7,7 @@ use freehold_store::{Clock, StoreError};
 use sha2::{Digest, Sha256};
 use tokio_postgres::types::Type;
 
+use crate::deadline::Deadline;
 use crate::fault::Fault;
 use crate::footprint::CLOCK;
 use crate::options::milliseconds;
@@ -37,7 +38,7 @@ enum Found {
 /// # Errors
 /// As [`crate::PostgresStore::connect`].
 pub(crate) async fn open(connections: &Connections) -> Result<String, StoreError> {
-    let mut lease = connections.lease().await?;
+    let mut lease = connections.lease(connections.deadline()).await?;
     let found = inspect(connections, &mut lease).await?;
     if found == Found::Nothing && !connections.options().create {
         return Err(nothing(connections));
@@ -52,8 +53,11 @@ pub(crate) async fn open(connections: &Connections) -> Result<String, StoreError
 ///
 /// # Errors
 /// As said.
-pub(crate) async fn require_current(connections: &Connections) -> Result<(), StoreError> {
-    let mut lease = connections.lease().await?;
+pub(crate) async fn require_current(
+    connections: &Connections,
+    until: Deadline,
+) -> Result<(), StoreError> {
+    let mut lease = connections.lease(until).await?;
     match inspect(connections, &mut lease).await? {
         Found::Version(KNOWN) => Ok(()),
         Found::Version(found) => Err(StoreError::Unavailable {

@@ -29,8 +29,13 @@ pub struct Options {
     /// How long a statement may run; past it, the server ends it and the command fails as busy.
     pub statement_wait: Duration,
     /// How long beyond [`Options::statement_wait`] an answer is waited for, before the connection
-    /// counts as lost. This bounds every call even where the network swallows what is sent.
+    /// counts as lost, and with it those of the pool that nobody uses at that moment.
     pub answer_wait: Duration,
+    /// How long one call takes at most, whatever it waits for: connections, statements and all
+    /// repeats of them together. Past it, it fails as unavailable, or as unknown where a commit was
+    /// sent and nobody answered. This bounds every call even where the network swallows what is
+    /// sent. Give it room for a statement that takes its longest, and one more try.
+    pub call_wait: Duration,
     /// How often a command is decided again after its rows were changed by others, before it
     /// takes the locks first.
     pub misses: u32,
@@ -53,8 +58,9 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Schema `freehold`, made if it is not there, the server's clock, 16 connections, waits of 5 s (lock), 10 s (pool and
-    /// connecting), 30 s (statement) and 5 s beyond it, 3 misses, notifications on, no TLS.
+    /// Schema `freehold`, made if it is not there, the server's clock, 16 connections, waits of 5 s
+    /// (lock), 10 s (pool and connecting), 30 s (statement) and 5 s beyond it, 60 s for one call, 3
+    /// misses, notifications on, no TLS.
     fn default() -> Self {
         Options {
             schema: "freehold".to_owned(),
@@ -66,6 +72,7 @@ impl Default for Options {
             lock_wait: Duration::from_secs(5),
             statement_wait: Duration::from_secs(30),
             answer_wait: Duration::from_secs(5),
+            call_wait: Duration::from_secs(60),
             misses: 3,
             pooler: false,
             notify: true,

@@ -23,6 +23,7 @@ pub(crate) async fn pick(
 ) -> Result<Vec<JobRoot>, StoreError> {
     let options = connections.options();
     let text = statement(&options.schema, &options.clock);
+    let until = connections.deadline();
     let tried = pick.tried_texts();
     let limit = i64::try_from(pick.limit).unwrap_or(i64::MAX);
     let hold = pick.hold.0;
@@ -36,7 +37,7 @@ pub(crate) async fn pick(
     let mut looks = 0;
     loop {
         looks += 1;
-        let answer = connections.read(&text, &parameters).await?;
+        let answer = connections.read(until, &text, &parameters).await?;
         let unfit = |e: tokio_postgres::Error| StoreError::Defect { detail: e.to_string() };
         let mut picked = Vec::new();
         let mut seen = false;

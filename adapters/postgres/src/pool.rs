@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Config, NoTls, Row};
 
+use crate::deadline::Deadline;
 use crate::fault::{self, Fault};
 use crate::options::{Options, milliseconds};
 
@@ -107,21 +108,27 @@ impl Connections {
         &self.runtime
     }
 
-    /// A connection that nobody else uses.
-    pub(crate) async fn lease(&self) -> Result<Lease<'_>, StoreError> {
-        let object = self.pool.get().await.map_err(|error| self.refused(&error))?;
-        Ok(Lease { object: Some(object), under_way: false, connections: self })
+    /// When a call that begins now ends.
+    pub(crate) fn deadline(&self) -> Deadline {
+        Deadline::after(self.options.call_wait)
+    }
+
+    /// A connection that nobody else uses, for a call that ends then.
+    pub(crate) async fn lease(&self, until: Deadline) -> Result<Lease<'_>, StoreError> {
+        let object = until.bound(self.pool.get()).await?.map_err(|error| self.refused(&error))?;
+        Ok(Lease { object: Some(object), under_way: false, until, connections: self })
     }
 
     /// The rows of a statement that only reads: where its connection is lost, it is sent again.
     pub(crate) async fn read(
         &self,
+        until: Deadline,
         text: &str,
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, StoreError> {
         let mut repeats = 0;
         loop {
-            match self.lease().await?.rows(text, parameters).await {
+            match self.lease(until).await?.rows(text, parameters).await {
                 Err(Fault::Lost(_) | Fault::Again(_)) if repeats < REPEATS_MAX => repeats += 1,
                 answer => return answer.map_err(Fault::error),
             }
@@ -159,6 +166,7 @@ impl Connections {
 pub(crate) struct Lease<'c> {
     object: Option<Client>,
     under_way: bool,
+    until: Deadline,
     connections: &'c Connections,
 }
 
@@ -170,9 +178,8 @@ impl Lease<'_> {
         text: &str,
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, Fault> {
-        let options = &self.connections.options;
-        let limit = options.statement_wait.saturating_add(options.answer_wait);
-        let pooler = options.pooler;
+        let limit = self.limit()?;
+        let pooler = self.connections.options.pooler;
         let was = std::mem::replace(&mut self.under_way, true);
         let Some(client) = &self.object else { return Err(Fault::Lost("closed".to_owned())) };
         let answer = bounded(limit, async {
@@ -189,12 +196,26 @@ impl Lease<'_> {
 
     /// Statements without values or rows.
     pub(crate) async fn batch(&mut self, text: &str) -> Result<(), Fault> {
-        let options = &self.connections.options;
-        let limit = options.statement_wait.saturating_add(options.answer_wait);
+        let limit = self.limit()?;
         let was = std::mem::replace(&mut self.under_way, true);
         let Some(client) = &self.object else { return Err(Fault::Lost("closed".to_owned())) };
         let answer = bounded(limit, client.batch_execute(text)).await;
         self.settle(answer, was)
+    }
+
+    /// How long the next answer is waited for. Once the call is over nothing is sent any more: what
+    /// was sent last might count, what was not does not.
+    fn limit(&mut self) -> Result<Duration, Fault> {
+        let left = self.until.left();
+        if left.is_zero() {
+            // Whatever its owner makes of this failure, an open transaction is no one's later.
+            if self.under_way {
+                self.close();
+            }
+            return Err(Fault::Failed(self.until.error()));
+        }
+        let options = &self.connections.options;
+        Ok(options.statement_wait.saturating_add(options.answer_wait).min(left))
     }
 
     /// From here on a transaction is open, until [`Lease::ended`].
@@ -219,7 +240,12 @@ impl Lease<'_> {
                 return Ok(value);
             }
             Ok(Err(error)) => fault::of(&self.connections.place, &error),
-            Err(detail) => Fault::Lost(detail),
+            Err(detail) => {
+                // Those that idle have been silent for as long: the next try connects afresh, in
+                // place of waiting as long for each of them.
+                let _closed = self.connections.pool.retain(|_, _| false);
+                Fault::Lost(detail)
+            }
         };
         if matches!(fault, Fault::Lost(_)) {
             self.close();

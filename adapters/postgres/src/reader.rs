@@ -44,7 +44,7 @@ pub(crate) async fn read(connections: &Connections, reads: &[Read]) -> Result<Ro
     }
     let parameters: Vec<Parameter<'_>> =
         values.iter().map(|values| (values as _, Type::TEXT_ARRAY)).collect();
-    let answer = connections.read(&text, &parameters).await?;
+    let answer = connections.read(connections.deadline(), &text, &parameters).await?;
     let mut rows = Rows::default();
     for row in &answer {
         let unfit = |e: tokio_postgres::Error| StoreError::Defect { detail: e.to_string() };

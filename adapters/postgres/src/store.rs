@@ -83,7 +83,7 @@ impl PostgresStore {
         }
         let (of, channel) = (Arc::clone(shared), channel(options));
         shared.connections.runtime().spawn(async move {
-            let lease = of.connections.lease().await;
+            let lease = of.connections.lease(of.connections.deadline()).await;
             // From here on a commit may come too late for this one.
             of.waking.store(false, Ordering::SeqCst);
             if let Ok(mut lease) = lease {

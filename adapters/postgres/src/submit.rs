@@ -166,7 +166,8 @@ pub(crate) async fn submit(
 ) -> Result<Outcome, StoreError> {
     let options = connections.options();
     count(&counters.submitted);
-    let mut lease = connections.lease().await?;
+    let until = connections.deadline();
+    let mut lease = connections.lease(until).await?;
     let (mut misses, mut repeats) = (0, 0);
     let mut locks: Option<Locks> = None;
     // Whether a commit of this command may have counted although nobody said so.
@@ -216,7 +217,7 @@ pub(crate) async fn submit(
             Fault::Again(_) if again => count(&counters.undone_by_server),
             Fault::Lost(_) if again => {
                 count(&counters.connections_lost);
-                lease = match connections.lease().await {
+                lease = match connections.lease(until).await {
                     Ok(lease) => lease,
                     Err(error) => return Err(told(unknown, error)),
                 };
@@ -224,7 +225,7 @@ pub(crate) async fn submit(
             Fault::OtherSchema(error) => {
                 // The look needs a connection, and this may be the only one.
                 drop(lease);
-                let found = crate::open::require_current(connections).await.err();
+                let found = crate::open::require_current(connections, until).await.err();
                 return Err(told(unknown, found.unwrap_or(error)));
             }
             fault => return Err(told(unknown, fault.error())),

@@ -5,6 +5,7 @@ use std::future::Future;
 use freehold_store::{Outcome, StoreError, Submission};
 use tokio_postgres::{Row, Transaction};
 
+use crate::deadline::Deadline;
 use crate::fault::{self, Fault};
 use crate::pool::Parameter;
 use crate::store::PostgresStore;
@@ -49,12 +50,26 @@ impl PostgresStore {
     /// # Errors
     /// As [`freehold_store::Store::submit`], but never [`StoreError::Unknown`]. After
     /// [`StoreError::Busy`] the transaction may have been chosen to end a deadlock: roll it back
-    /// and repeat it whole. [`StoreError::NotAStore`] and [`StoreError::Newer`] if the schema is
+    /// and repeat it whole; so after [`StoreError::Unavailable`], which it is once it took longer
+    /// than [`crate::Options::call_wait`]. [`StoreError::NotAStore`] and [`StoreError::Newer`] if the schema is
     /// not a current store.
     pub async fn submit_in(
         &self,
         transaction: &mut Transaction<'_>,
         submission: &Submission,
+    ) -> Result<Outcome, StoreError> {
+        let connections = &self.shared.connections;
+        // Nothing of it counts before the host has committed, so all of it may end at any await.
+        let until = connections.deadline();
+        let work = until.bound(self.attempt_in(transaction, submission, until));
+        connections.on_runtime(work).await?
+    }
+
+    async fn attempt_in(
+        &self,
+        transaction: &mut Transaction<'_>,
+        submission: &Submission,
+        until: Deadline,
     ) -> Result<Outcome, StoreError> {
         let connections = &self.shared.connections;
         let options = connections.options();
@@ -87,9 +102,7 @@ impl PostgresStore {
                         Missed::Changed(..) => undone.map_err(|e| failed(&e))?,
                         Missed::Before(Fault::OtherSchema(error))
                         | Missed::AtCommit(Fault::OtherSchema(error)) => {
-                            let current = connections
-                                .on_runtime(crate::open::require_current(connections))
-                                .await;
+                            let current = crate::open::require_current(connections, until).await;
                             return Err(current.err().unwrap_or(error));
                         }
                         Missed::Before(fault) | Missed::AtCommit(fault) => {

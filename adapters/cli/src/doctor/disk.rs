@@ -14,6 +14,7 @@ use freehold_store::workspaces::{Place, RootPlace, Workspaces};
 use super::Report;
 use crate::failure::Failure;
 use crate::ground::{next, quoted};
+use crate::place::StorePlace;
 
 /// How deep below a root folders are looked for that nobody knows.
 const DEPTH: usize = 3;
@@ -22,7 +23,7 @@ const DEPTH: usize = 3;
 pub(super) fn cross(
     rows: &Rows,
     roots: &[RootPlace],
-    store: &Path,
+    place: &StorePlace,
     report: &mut Report,
 ) -> Result<(), Failure> {
     let mut there = Vec::new();
@@ -47,7 +48,7 @@ pub(super) fn cross(
         for path in leftovers(root) {
             folder(&path, 1, &known, &inside, report);
         }
-        trash(rows, root, store, report)?;
+        trash(rows, root, place, report)?;
         for path in aside(root) {
             let says = "it was in the way of a removal and is nobody's to delete";
             report.find("set_aside", shown(&path), says, ls(&path));
@@ -227,7 +228,12 @@ fn folder(
 }
 
 /// Trash rows against trash folders.
-fn trash(rows: &Rows, root: &RootPlace, store: &Path, report: &mut Report) -> Result<(), Failure> {
+fn trash(
+    rows: &Rows,
+    root: &RootPlace,
+    place: &StorePlace,
+    report: &mut Report,
+) -> Result<(), Failure> {
     let mut folders: BTreeMap<String, PathBuf> = freehold_git::trashes(root).into_iter().collect();
     for row in rows.view.trash.iter().filter(|t| t.root_id == root.id) {
         let folder = folders.remove(&uuid_text(row.removal_id.0));
@@ -238,7 +244,7 @@ fn trash(rows: &Rows, root: &RootPlace, store: &Path, report: &mut Report) -> Re
         match (row.state, folder) {
             (TrashState::Kept, None) if settled => {
                 let says = "its trash is gone from the disk";
-                report.find("trash_missing", path, says, next(&["gc"], store));
+                report.find("trash_missing", path, says, next(&["gc"], place));
             }
             (TrashState::Gone, Some(folder)) => {
                 let says = "its trash is said to be gone, and is there";

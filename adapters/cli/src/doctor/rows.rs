@@ -1,26 +1,29 @@
 //! What the rows alone say: what failed, and what was left and is nobody's turn.
 
-use std::path::Path;
-
 use freehold_kernel::{AttemptState, JobState, Kind, Reason, ResourceResult, Row, TrashState};
 use freehold_store::Rows;
 
 use super::Report;
 use crate::failure::Failure;
 use crate::ground::{content, next};
+use crate::place::StorePlace;
 
 /// Rows that this build cannot read are named, never left out (C-10).
-pub(super) fn unreadable(rows: &Rows, store: &Path, report: &mut Report) {
+pub(super) fn unreadable(rows: &Rows, place: &StorePlace, report: &mut Report) {
     for (table, key, why) in &rows.unreadable {
         let about = format!("{} {key}", table.name());
-        report.find("row_unreadable", about, why.clone(), next(&["jobs", "list", "--all"], store));
+        report.find("row_unreadable", about, why.clone(), next(&["jobs", "list", "--all"], place));
     }
 }
 
 /// Jobs that failed, and what a gone instance left.
-pub(super) fn unfinished(rows: &Rows, store: &Path, report: &mut Report) -> Result<(), Failure> {
+pub(super) fn unfinished(
+    rows: &Rows,
+    place: &StorePlace,
+    report: &mut Report,
+) -> Result<(), Failure> {
     let now = rows.view.now;
-    let work = || next(&["work"], store);
+    let work = || next(&["work"], place);
     for job in rows.view.jobs.iter() {
         let id = rows.names.text(Kind::JobId, job.id.0)?;
         match job.state {
@@ -28,7 +31,7 @@ pub(super) fn unfinished(rows: &Rows, store: &Path, report: &mut Report) -> Resu
                 let says =
                     format!("its {} cleanup failed and waits for a person", job.trigger.code());
                 let holds = failed_of(rows, job.id)?;
-                report.find("job_failed", &id, says, next(&["jobs", "show", &id], store)).holds =
+                report.find("job_failed", &id, says, next(&["jobs", "show", &id], place)).holds =
                     holds;
             }
             JobState::Prepared if job.lease_until.is_none_or(|lease| lease <= now) => {
@@ -65,7 +68,7 @@ pub(super) fn unfinished(rows: &Rows, store: &Path, report: &mut Report) -> Resu
         if lapsed && matches!(trash.state, TrashState::Kept | TrashState::Purging) {
             let path = rows.names.text(Kind::PathId, trash.path.0)?;
             let says = "its trash is kept beyond its time";
-            report.find("trash_lapsed", path, says, next(&["gc"], store));
+            report.find("trash_lapsed", path, says, next(&["gc"], place));
         }
     }
     Ok(())

@@ -1,7 +1,5 @@
 //! Handles of runtimes whose process is not there, or of which nobody can say (C-7).
 
-use std::path::Path;
-
 use freehold_kernel::{Kind, Liveness, ResourceResult, Runtime, RuntimeKind, RuntimeStatus};
 use freehold_runtime::LocalRuntimes;
 use freehold_store::{Rows, RuntimeHandle, Runtimes};
@@ -9,10 +7,15 @@ use freehold_store::{Rows, RuntimeHandle, Runtimes};
 use super::Report;
 use crate::failure::Failure;
 use crate::ground::next;
+use crate::place::StorePlace;
 
 /// Looks at every runtime that is not stopped. Returns how many are not this machine's to judge:
 /// what is no process, and what another living instance runs elsewhere.
-pub(super) fn judge(rows: &Rows, store: &Path, report: &mut Report) -> Result<usize, Failure> {
+pub(super) fn judge(
+    rows: &Rows,
+    place: &StorePlace,
+    report: &mut Report,
+) -> Result<usize, Failure> {
     let local = LocalRuntimes::new();
     let now = rows.view.now;
     let mut elsewhere = 0;
@@ -35,13 +38,13 @@ pub(super) fn judge(rows: &Rows, store: &Path, report: &mut Report) -> Result<us
         match liveness {
             Liveness::Alive => {}
             Liveness::Dead => {
-                report.find("runtime_dead", &handle.id, says, next(&["work"], store));
+                report.find("runtime_dead", &handle.id, says, next(&["work"], place));
             }
             Liveness::Unknown => {
                 let after = waiting_job(rows, row)?;
                 let after = match &after {
-                    Some(job) => next(&["jobs", "show", job], store),
-                    None => next(&["jobs", "list"], store),
+                    Some(job) => next(&["jobs", "show", job], place),
+                    None => next(&["jobs", "list"], place),
                 };
                 report.find("runtime_unknown", &handle.id, says, after);
             }

@@ -5,16 +5,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::store::Server;
 use crate::failure::Failure;
+use crate::place::StorePlace;
 
 /// The folders and files of one tour.
 pub(crate) struct Ground {
     pub(crate) repository: PathBuf,
     pub(crate) root: PathBuf,
-    pub(crate) store: PathBuf,
-    /// The store's server, if it is no file.
-    pub(crate) server: Option<Server>,
+    pub(crate) store: StorePlace,
     /// A git program that fails while a flag file is there.
     pub(crate) moody_git: PathBuf,
     pub(crate) flag: PathBuf,
@@ -22,14 +20,11 @@ pub(crate) struct Ground {
 
 impl Ground {
     /// Makes a repository with three commits on `main`.
-    pub(crate) fn lay(folder: &Path, server: Option<Server>) -> Result<Ground, Failure> {
-        // Git prints real paths; a temporary folder may be reached through a link.
-        let folder = folder.canonicalize().map_err(|e| surroundings("the folder", &e))?;
+    pub(crate) fn lay(folder: &Path, store: StorePlace) -> Result<Ground, Failure> {
         let ground = Ground {
             repository: folder.join("repository"),
             root: folder.join("worktrees"),
-            store: folder.join("freehold.db"),
-            server,
+            store,
             moody_git: folder.join("moody-git"),
             flag: folder.join("git-is-down"),
         };
@@ -96,11 +91,11 @@ impl Ground {
     pub(crate) fn second_process(&self) -> Result<String, Failure> {
         let me = std::env::current_exe().map_err(|e| surroundings("this program", &e))?;
         let mut worker = Command::new(me);
-        worker.args(["--json", "work", "--store"]);
-        match &self.server {
-            Some(server) => worker.args([&server.address, "--schema", &server.schema]),
-            None => worker.arg(&self.store),
-        };
+        worker.args(["--json", "work"]).args(self.store.words());
+        // Not as a word of its command line, which everybody sees.
+        if let Some(password) = self.store.password() {
+            worker.env("PGPASSWORD", password);
+        }
         let output = worker.output().map_err(|e| surroundings("the second process", &e))?;
         let said = String::from_utf8_lossy(&output.stdout);
         let last = said.lines().last().unwrap_or_default().to_owned();

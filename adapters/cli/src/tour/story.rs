@@ -13,11 +13,11 @@ use serde_json::json;
 
 use super::Shown;
 use super::ground::{Ground, contents, write};
-use super::store::TourStore;
 use crate::failure::Failure;
 use crate::machine::machine_name;
+use crate::place::OpenStore;
 
-type TourHost = Host<TourStore, GitWorkspaces, OnThisThread>;
+type TourHost = Host<OpenStore, GitWorkspaces, OnThisThread>;
 
 const MARKER: &str = "work that was never committed\n";
 
@@ -64,7 +64,7 @@ pub(crate) fn tell(ground: &Ground, shown: &mut Shown<'_>) -> Result<Facts, Fail
 }
 
 fn open(ground: &Ground, git: GitWorkspaces) -> Result<TourHost, Failure> {
-    let store = TourStore::open(ground)?;
+    let store = ground.store.make()?;
     Ok(Host::start(store, git, OnThisThread, Box::new(NoRuntimes), &machine_name())?)
 }
 

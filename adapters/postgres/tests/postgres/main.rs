@@ -5,6 +5,7 @@
 
 mod barriers;
 mod contract;
+mod deadline;
 mod field_cases;
 mod following;
 mod host;

@@ -23,6 +23,12 @@ pub(crate) enum Fate {
     /// It reaches the server, and its arrival here is told; once it is let go, the client's
     /// connection ends while the server may still be busy with it.
     HangUp(oneshot::Sender<()>, oneshot::Receiver<()>),
+    /// It reaches the server or it does not; and from then on nothing comes through, on this
+    /// connection and on every other, and nobody is told ([`Proxy::vanish`]).
+    Vanish {
+        /// Whether it reaches the server.
+        carried: bool,
+    },
 }
 
 /// One that is running. Ends with the test's process.
@@ -36,6 +42,12 @@ struct Shared {
     requests: AtomicU64,
     /// How many requests come before the one that has this fate.
     fate: Mutex<Option<(u64, Fate)>>,
+    /// Whether packets vanish.
+    vanishing: AtomicBool,
+    /// How many connections there were so far.
+    accepted: AtomicU64,
+    /// Connections with a smaller number are forsaken.
+    forsaken: AtomicU64,
 }
 
 impl Proxy {
@@ -68,6 +80,23 @@ impl Proxy {
     /// The request that comes after `before` others has this fate.
     pub(crate) fn plan(&self, before: u64, fate: Fate) {
         *self.shared.fate.lock().unwrap() = Some((before, fate));
+    }
+
+    /// From now on nothing comes through in either direction, and no connection ends for it. A
+    /// connection on which something vanished stays as it is, also when others come through again.
+    pub(crate) fn vanish(&self) {
+        self.shared.vanishing.store(true, Ordering::SeqCst);
+    }
+
+    /// Nothing comes through any more on the connections that there are; fresh ones do.
+    pub(crate) fn forsake(&self) {
+        let so_far = self.shared.accepted.load(Ordering::SeqCst);
+        self.shared.forsaken.store(so_far, Ordering::SeqCst);
+    }
+
+    /// Connections that are fresh from now on come through.
+    pub(crate) fn heal(&self) {
+        self.shared.vanishing.store(false, Ordering::SeqCst);
     }
 
     /// Takes a planned fate back. True if it came to pass.
@@ -114,7 +143,24 @@ impl Held {
     }
 }
 
+/// One connection.
+struct On {
+    number: u64,
+    /// Whether something vanished on it.
+    dead: AtomicBool,
+}
+
 impl Shared {
+    /// Whether what is to come through on this connection vanishes.
+    fn vanishes(&self, on: &On) -> bool {
+        let vanishes = self.vanishing.load(Ordering::SeqCst)
+            || on.number < self.forsaken.load(Ordering::SeqCst);
+        if vanishes {
+            on.dead.store(true, Ordering::SeqCst);
+        }
+        on.dead.load(Ordering::SeqCst)
+    }
+
     fn fate_of_next(&self) -> Option<Fate> {
         self.requests.fetch_add(1, Ordering::SeqCst);
         let mut fate = self.fate.lock().unwrap();
@@ -129,14 +175,25 @@ impl Shared {
     }
 }
 
+/// Reads what comes, until its sender ends the connection.
+async fn swallow(mut from: OwnedReadHalf) -> std::io::Result<()> {
+    let mut buffer = vec![0; 1 << 16];
+    while from.read(&mut buffer).await? > 0 {}
+    Ok(())
+}
+
 async fn serve(client: TcpStream, server: TcpStream, shared: Arc<Shared>) {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let mute = Arc::new(Notify::new());
     let hang_up = Arc::new(AtomicBool::new(false));
-    let answers =
-        tokio::spawn(answers(from_server, to_client, Arc::clone(&mute), Arc::clone(&hang_up)));
-    let _ = requests(from_client, to_server, &shared, &mute, &hang_up).await;
+    let number = shared.accepted.fetch_add(1, Ordering::SeqCst);
+    let on = Arc::new(On { number, dead: AtomicBool::new(false) });
+    let (inside, own) = (Arc::clone(&shared), Arc::clone(&on));
+    let vanishes = move || inside.vanishes(&own);
+    let (muted, hung) = (Arc::clone(&mute), Arc::clone(&hang_up));
+    let answers = tokio::spawn(answers(from_server, to_client, muted, hung, vanishes));
+    let _ = requests(from_client, to_server, &shared, &mute, &hang_up, &on).await;
     // Either side's end is the other's, once what was asked is answered.
     let _ = answers.await;
 }
@@ -147,6 +204,7 @@ async fn answers(
     mut to: OwnedWriteHalf,
     mute: Arc<Notify>,
     hang_up: Arc<AtomicBool>,
+    vanishes: impl Fn() -> bool,
 ) {
     let mut buffer = vec![0; 1 << 16];
     loop {
@@ -167,6 +225,7 @@ async fn answers(
                 return;
             }
             read = from.read(&mut buffer) => match read {
+                Ok(1..) if vanishes() => {}
                 Ok(n @ 1..) if to.write_all(&buffer[..n]).await.is_ok() => {}
                 _ => return,
             },
@@ -181,6 +240,7 @@ async fn requests(
     shared: &Shared,
     mute: &Notify,
     hang_up: &AtomicBool,
+    on: &On,
 ) -> std::io::Result<()> {
     // The first message has no type.
     let length = from.read_u32().await?;
@@ -188,6 +248,9 @@ async fn requests(
     let mut rest = vec![0; length as usize - 4];
     from.read_exact(&mut rest).await?;
     pending.extend(rest);
+    if shared.vanishes(on) {
+        return swallow(from).await;
+    }
     to.write_all(&pending).await?;
     pending.clear();
     loop {
@@ -205,8 +268,20 @@ async fn requests(
             }
             continue;
         }
-        match shared.fate_of_next() {
+        let fate = shared.fate_of_next();
+        if shared.vanishes(on) {
+            return swallow(from).await;
+        }
+        match fate {
             None => {}
+            Some(Fate::Vanish { carried }) => {
+                shared.vanishing.store(true, Ordering::SeqCst);
+                on.dead.store(true, Ordering::SeqCst);
+                if carried {
+                    to.write_all(&pending).await?;
+                }
+                return swallow(from).await;
+            }
             Some(Fate::CutBefore) => return Ok(()),
             Some(Fate::CutAfter) => {
                 mute.notify_one();
