@@ -2,7 +2,8 @@
 
 use clap::Subcommand;
 use freehold_kernel::{
-    Command, Guard, Id, JobState, Kind, OperatorCommand, Permissions, Reason, Reply, Row, TableId,
+    Command, Guard, Id, JobState, Kind, OperatorCommand, Permissions, Reason, Reply, Row,
+    RuntimeStatus, TableId,
 };
 use freehold_store::{HostError, Read, Rows, Store, Who};
 use serde_json::{Value, json};
@@ -52,6 +53,12 @@ enum What {
         /// The resource's id, as `freehold jobs show` names it.
         resource: String,
     },
+    /// Say of a runtime that nobody can reach any more that it is stopped: its machine is gone.
+    /// What it worked in may be removed then.
+    DeclareStopped {
+        /// The runtime's id, as `freehold jobs show` and `freehold doctor` name it.
+        runtime: String,
+    },
 }
 
 pub(crate) fn run(args: &Args, out: &mut Show) -> Result<(), Failure> {
@@ -69,6 +76,12 @@ pub(crate) fn run(args: &Args, out: &mut Show) -> Result<(), Failure> {
             let resource = c.id(resource)?;
             Ok(Command::Operator(OperatorCommand::ForgetResource { resource }))
         }),
+        What::DeclareStopped { runtime } => {
+            act(place, &args.actor, "said to be stopped", runtime, out, |c| {
+                let runtime = c.id(runtime)?;
+                Ok(Command::Operator(OperatorCommand::DeclareStopped { runtime }))
+            })
+        }
     }
 }
 
@@ -130,6 +143,7 @@ fn show(place: &StorePlace, job: &str, out: &mut Show) -> Result<(), Failure> {
         })
         .then(next(&["jobs", "list", "--all"], place)));
     };
+    let living = living_runtimes(&store, &rows)?;
     let mut resources = Vec::new();
     for r in rows.view.resources.iter() {
         let path = r.path.map(|p| text(&rows, p)).transpose()?;
@@ -137,6 +151,7 @@ fn show(place: &StorePlace, job: &str, out: &mut Show) -> Result<(), Failure> {
             "resource": text(&rows, r.id)?,
             "kind": r.kind.code(),
             "path": path,
+            "runtime": r.runtime_id.map(|id| text(&rows, id)).transpose()?,
             "result": r.result.code(),
             "reason": (r.reason != Reason::None).then(|| r.reason.code()),
             "detail": content(&rows, &r.row_key(), "detail"),
@@ -167,6 +182,7 @@ fn show(place: &StorePlace, job: &str, out: &mut Show) -> Result<(), Failure> {
         "branch_policy": row.branch_policy.code(),
         "parts": parts,
         "resources": resources,
+        "may_run": living,
     });
     out.say(&format!(
         "job {job}: {} of task {}, {}",
@@ -187,7 +203,14 @@ fn show(place: &StorePlace, job: &str, out: &mut Show) -> Result<(), Failure> {
             out.say(&format!("      {line}"));
         }
     }
+    for runtime in &living {
+        out.say(&format!("  runtime {runtime} is not known to be stopped, and holds worktrees up"));
+    }
     let words = match row.state {
+        JobState::Failed | JobState::RetryWait if !living.is_empty() => format!(
+            "stop what may run, or, if nobody can reach it any more, say that it is stopped: {}",
+            next(&["jobs", "declare-stopped", living.first().map_or("", String::as_str)], place)
+        ),
         JobState::Failed => format!("try again: {}", next(&["jobs", "retry", job], place)),
         JobState::Pending | JobState::RetryWait => {
             format!("carry out what is due: {}", next(&["work"], place))
@@ -198,6 +221,20 @@ fn show(place: &StorePlace, job: &str, out: &mut Show) -> Result<(), Failure> {
     };
     out.result(&value, &words);
     Ok(())
+}
+
+/// The runtimes that the job names, or that stand in its environments, and that are not known to be
+/// stopped (C-6).
+fn living_runtimes(store: &impl Store, rows: &Rows) -> Result<Vec<String>, Failure> {
+    let resources = || rows.view.resources.iter();
+    let named = rows.texts(resources().filter_map(|r| r.runtime_id))?;
+    let environments = rows.texts(resources().filter_map(|r| r.environment_id))?;
+    let found = wait(store.read(&[
+        Read::among(TableId::Runtimes, "id", named),
+        Read::among(TableId::Runtimes, "task_environment_id", environments),
+    ]))?;
+    let living = found.view.runtimes.iter().filter(|r| r.status != RuntimeStatus::Stopped);
+    living.map(|r| text(&found, r.id)).collect()
 }
 
 fn act(
@@ -236,7 +273,10 @@ fn after(error: &HostError, named: &str, place: &StorePlace) -> String {
         Some(Guard::JobKnown | Guard::ResourceKnown) => next(&["jobs", "list", "--all"], place),
         // What is under way ends by itself, or is taken over by the worker once its lease lapsed.
         Some(Guard::ForgetLapsed) => next(&["work"], place),
-        Some(Guard::ForgetLeft) => match job_of(named, place) {
+        // A turn that is under way is ended by its host, or by recovery.
+        Some(Guard::RuntimeIdle) => next(&["work"], place),
+        Some(Guard::RuntimeKnown) => next(&["doctor"], place),
+        Some(Guard::ForgetLeft | Guard::ForgetStopped) => match job_of(named, place) {
             Some(job) => next(&["jobs", "show", &job], place),
             None => next(&["jobs", "list", "--all"], place),
         },
