@@ -1,6 +1,7 @@
 //! The private store (W-34): self-contained, private, readable with git alone, and replaced
 //! rather than added to.
 
+use std::process::Stdio;
 use std::time::Duration;
 
 use super::*;
@@ -225,4 +226,67 @@ fn a_collection_needs_no_lock_that_a_killed_one_could_leave() {
     }
     super::super::reclaim(&rig.place.root).unwrap();
     rig.ask_store(&["rev-parse", "--verify", &kept.ref_name]);
+}
+
+/// The list of an entry's objects is whole and one of them is nowhere.
+#[test]
+fn a_file_that_is_missing_in_the_store_is_noticed_when_it_is_read_back() {
+    use crate::salvage::hash::Format;
+    use crate::salvage::seat::Beat;
+    use crate::salvage::store::Store;
+    let rig = Rig::new();
+    dirty(&rig);
+    rig.saved();
+    let nowhere = "1234567890123456789012345678901234567890";
+    let file = rig.top().join("tree");
+    write(&file, format!("100644 blob {nowhere}\tfile\n"));
+    let input = Stdio::from(fs::File::open(&file).unwrap());
+    let mut mktree = Command::new("git");
+    mktree.args(["mktree", "--missing"]).current_dir(rig.store()).stdin(input);
+    let tree = String::from_utf8(mktree.output().unwrap().stdout).unwrap();
+    let commit = rig.ask_store(&[
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@a",
+        "commit-tree",
+        "-m",
+        "half",
+        tree.trim(),
+    ]);
+    rig.ask_store(&["update-ref", "refs/salvage/half", commit.trim()]);
+    let git = Git::new();
+    let store = Store::new(&git, &rig.place.root, Format::Sha1);
+    let mut on = || true;
+    let mut beat = Beat::new(&mut on, rig.work());
+    let found = store.verify("refs/salvage/half", commit.trim(), None, &mut beat).unwrap_err();
+    assert!(found.detail.contains(nowhere), "{found}");
+}
+
+#[test]
+fn what_the_store_has_is_not_packed_once_more() {
+    let rig = Rig::new();
+    dirty(&rig);
+    let save = |name: &str| {
+        super::super::save(&Git::new(), &rig.place, name, KEEP, &mut || true).unwrap().unwrap()
+    };
+    let packs = || {
+        let names = fs::read_dir(rig.store().join("objects/pack")).unwrap();
+        let packs = names.map(|e| e.unwrap().path());
+        packs.filter(|p| p.extension().is_some_and(|e| e == "idx")).collect::<Vec<_>>()
+    };
+    save("one");
+    write(&rig.file("fresh.txt"), "newer\n");
+    let two = save("two");
+    let lists = |path: &str| {
+        let oid = rig.ask_store(&["rev-parse", &format!("{}:{path}", two.ref_name)]);
+        let has = |pack: &&PathBuf| {
+            rig.ask_store(&["verify-pack", "-v", pack.to_str().unwrap()]).contains(oid.trim())
+        };
+        packs().iter().filter(has).count()
+    };
+    assert_eq!(packs().len(), 2);
+    for path in ["worktree/fresh.txt", "worktree/a.txt", "base/tree/b.txt", "staged/0/a.txt"] {
+        assert_eq!(lists(path), 1, "{path}");
+    }
 }
