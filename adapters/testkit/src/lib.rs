@@ -89,6 +89,11 @@
 //! Each case is known to be able to fail: `tests/wrong` has a store with a switchable defect for
 //! each.
 //!
+//! # Runtimes
+//!
+//! [`runtimes`] is the same for a [`freehold_store::Runtimes`] of your own: one call of
+//! [`runtimes_contract`].
+//!
 //! The cases and the [`driver`] panic when something does not hold; that is what they are for.
 
 pub mod cases;
@@ -98,8 +103,10 @@ mod life;
 mod memory;
 mod polling;
 mod rig;
+pub mod runtimes;
 mod speech;
 mod twin;
 
 pub use memory::MemoryRig;
 pub use rig::{Can, Fault, Held, OneWriter, Rig};
+pub use runtimes::{Manners, RuntimesRig};
