@@ -29,8 +29,16 @@ const LOOKS: [&[&str]; 6] = [
 ];
 
 /// What says how a server is reached, besides the command line.
-const VARIABLES: [&str; 7] =
-    ["PGHOST", "PGPORT", "PGUSER", "PGDATABASE", "PGPASSWORD", "PGPASSFILE", "PGSSLMODE"];
+const VARIABLES: [&str; 8] = [
+    "PGSSLROOTCERT",
+    "PGHOST",
+    "PGPORT",
+    "PGUSER",
+    "PGDATABASE",
+    "PGPASSWORD",
+    "PGPASSFILE",
+    "PGSSLMODE",
+];
 
 /// The program with these words and nothing but these variables: exit code and last line. No
 /// password is in anything that it says.
@@ -326,4 +334,49 @@ fn every_command_says_why_a_server_or_a_store_cannot_be_used_and_what_to_do() {
     }
     // None of them made what it did not find.
     assert_eq!((schemas().as_str(), Path::new("some.db").exists()), ("0", false));
+}
+
+/// A server with a certificate, of the authority beside it.
+fn with_tls() -> Server {
+    use std::os::unix::fs::{MetadataExt as _, chown};
+    let server = Server::start(&[]).unwrap();
+    let folder = server.folder().join("data");
+    let owner = std::fs::metadata(&folder).unwrap();
+    let tls = Path::new(env!("CARGO_MANIFEST_DIR")).join("../postgres/tests/postgres/tls");
+    for name in ["server.pem", "server.key"] {
+        let path = folder.join(name);
+        std::fs::copy(tls.join(name), &path).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        chown(&path, Some(owner.uid()), Some(owner.gid())).unwrap();
+    }
+    for setting in ["ssl_cert_file = 'server.pem'", "ssl_key_file = 'server.key'", "ssl = on"] {
+        server.sql("postgres", &format!("ALTER SYSTEM SET {setting}"));
+    }
+    server.stop();
+    server.start_again();
+    server
+}
+
+#[test]
+fn a_server_that_demands_tls_is_reached_with_the_authorities_that_are_named() {
+    let server = with_tls();
+    let url = server.url("postgres");
+    let tls = Path::new(env!("CARGO_MANIFEST_DIR")).join("../postgres/tests/postgres/tls");
+    let file = |name: &str| tls.join(name).to_str().unwrap().to_owned();
+    let (ours, others, none) = (file("ca.pem"), file("other.pem"), file("README.md"));
+    let must = ("PGSSLMODE", "require");
+    let words = ["tour", "--store", url.as_str()];
+    // The tour makes, opens in two processes, and clears.
+    let (code, line) = says(&words, &[must, ("PGSSLROOTCERT", &ours)]);
+    assert_eq!((code, &line["ok"]), (0, &true.into()), "{line}");
+    let left = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'freehold%'";
+    assert_eq!(server.sql("postgres", left), "0");
+    // Nobody else is trusted, and without TLS nothing is said.
+    for variables in [&[must][..], &[must, ("PGSSLROOTCERT", &others)]] {
+        let (code, line) = says(&["doctor", "--store", &url], variables);
+        assert_eq!((code, &line["error"]), (4, &"store".into()), "{line}");
+        assert!(line["says"].as_str().unwrap().contains("PGSSLROOTCERT"), "{line}");
+    }
+    let (code, line) = says(&["doctor", "--store", &url], &[must, ("PGSSLROOTCERT", &none)]);
+    assert_eq!((code, &line["error"]), (3, &"surroundings".into()), "{line}");
 }

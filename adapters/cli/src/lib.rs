@@ -47,10 +47,10 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum What {
     /// Tell the true story on real git and the embedded store, in a temporary folder.
-    #[command(after_long_help = place::HELP)]
     Tour {
         /// The address of a PostgreSQL database (postgres://user@host:5432/database) to have it
-        /// told there, in a schema of the tour's own.
+        /// told there, in a schema of the tour's own; the password, if there is one, in PGPASSWORD
+        /// or ~/.pgpass.
         #[arg(long, value_name = "ADDRESS")]
         store: Option<String>,
         /// Leave the folder for looking, and the schema.

@@ -5,9 +5,10 @@ mod opened;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use freehold_postgres::PostgresStore;
+use freehold_postgres::rustls::ClientConfig;
 use freehold_postgres::tokio_postgres::Config;
 use freehold_postgres::tokio_postgres::config::Host;
 use freehold_sqlite::Sqlite;
@@ -32,7 +33,8 @@ What an address leaves out comes from PGHOST with PGPORT, PGUSER, PGDATABASE and
 --store postgres:// may be enough. Leave the password out of it: a command line is seen by
 everybody who lists the processes. It is read from PGPASSWORD, or from the password file, which is
 ~/.pgpass or what PGPASSFILE names (lines host:port:database:user:password, mode 600). No password
-is ever printed, not even as a part of the next command.";
+is ever printed, not even as a part of the next command. TLS is spoken where PGSSLROOTCERT names a
+file of the authorities to trust; the server's name is looked at, whatever the mode.";
 
 /// The words that say which store is meant, the same for every command.
 #[derive(clap::Args, Debug)]
@@ -76,6 +78,8 @@ pub(crate) enum StorePlace {
         config: Box<Config>,
         /// Its address without the password.
         address: String,
+        /// TLS, if somebody said whom to trust.
+        tls: Option<Arc<ClientConfig>>,
         /// The schema.
         schema: String,
     },
@@ -93,9 +97,9 @@ impl StorePlace {
         let text = store.to_string_lossy();
         if address::is_meant(&text) && !Path::new(store).exists() {
             let address = address::read(&text, &|name| std::env::var_os(name))?;
-            let (config, address) = (Box::new(address.config), address.shown);
+            let (config, tls, address) = (Box::new(address.config), address.tls, address.shown);
             let schema = schema.unwrap_or(SCHEMA).to_owned();
-            return Ok(StorePlace::Server { config, address, schema });
+            return Ok(StorePlace::Server { config, address, tls, schema });
         }
         if schema.is_some() {
             let says = "--schema is for an address; a store's file has none";
@@ -150,13 +154,14 @@ impl StorePlace {
                 Ok(OpenStore::File(Box::new(store)))
             }
             StorePlace::File(file) => Err(no_file(file)),
-            StorePlace::Server { config, address, schema } => {
+            StorePlace::Server { config, address, tls, schema } => {
                 let options = freehold_postgres::Options {
                     schema: schema.clone(),
                     create,
                     connections: 4,
                     // Nobody waits for the news of a process that is about to end.
                     notify: false,
+                    tls: tls.clone(),
                     runtime: Some(runtime()?.handle().clone()),
                     ..freehold_postgres::Options::default()
                 };
@@ -186,6 +191,15 @@ fn not_opened(error: StoreError, config: &Config, address: &str) -> Failure {
     match error {
         StoreError::Unavailable { .. } => {
             Failure::from(error).then(format!("pg_isready -d {quoted_address}"))
+        }
+        StoreError::Denied { detail } if detail.contains("TLS") => {
+            Failure::from(StoreError::Denied {
+                detail: format!(
+                    "{detail}; the authorities to trust are read from the file that PGSSLROOTCERT \
+                     names"
+                ),
+            })
+            .then(format!("{psql} -c 'SELECT current_user'"))
         }
         StoreError::Denied { detail } => Failure::from(StoreError::Denied {
             detail: format!(

@@ -24,33 +24,41 @@ pub(crate) async fn pick(
     let options = connections.options();
     let text = statement(&options.schema, &options.clock);
     let until = connections.deadline();
-    let tried = pick.tried_texts();
+    // What is given back and passed over: what was tried, and what this build cannot read.
+    let mut passed = pick.tried_texts();
     let limit = i64::try_from(pick.limit).unwrap_or(i64::MAX);
     let hold = pick.hold.0;
-    let parameters: [Parameter<'_>; 5] = [
-        (&pick.instance, Type::TEXT),
-        (&pick.machine, Type::TEXT),
-        (&limit, Type::INT8),
-        (&hold, Type::INT8),
-        (&tried, Type::TEXT_ARRAY),
-    ];
     let mut looks = 0;
     loop {
-        looks += 1;
+        let parameters: [Parameter<'_>; 5] = [
+            (&pick.instance, Type::TEXT),
+            (&pick.machine, Type::TEXT),
+            (&limit, Type::INT8),
+            (&hold, Type::INT8),
+            (&passed, Type::TEXT_ARRAY),
+        ];
         let answer = connections.read(until, &text, &parameters).await?;
         let unfit = |e: tokio_postgres::Error| StoreError::Defect { detail: e.to_string() };
-        let mut picked = Vec::new();
-        let mut seen = false;
+        let (mut picked, mut unreadable) = (Vec::new(), Vec::new());
         for row in &answer {
-            seen = true;
             let Some(texts) = row.try_get::<_, Option<Vec<Option<String>>>>(0).map_err(unfit)?
             else {
                 continue;
             };
-            // What this build cannot read is no work of its (C-10).
-            picked.extend(part(texts).ok().flatten());
+            let id = texts.first().cloned().flatten();
+            match part(texts) {
+                Ok(Some(part)) => picked.push(part),
+                Ok(None) | Err(_) => unreadable.extend(id),
+            }
         }
-        if !picked.is_empty() || !seen || looks >= LOOKS_MAX {
+        // What this build cannot read is no work of its (C-10): it is left to those that can, and
+        // stands before nobody else. Each such look passes over more of them.
+        if !unreadable.is_empty() {
+            passed.append(&mut unreadable);
+            continue;
+        }
+        looks += 1;
+        if !picked.is_empty() || answer.is_empty() || looks >= LOOKS_MAX {
             picked.sort_by_key(|p| (p.created_at, p.root_id.is_some(), p.id));
             return Ok(picked);
         }
@@ -64,7 +72,7 @@ fn part(texts: Vec<Option<String>>) -> Result<Option<JobRoot>, StoreError> {
 }
 
 /// One row for each part that was found; it holds the part if it was picked. `$1` instance, `$2`
-/// machine, `$3` limit, `$4` for how long, `$5` what was tried.
+/// machine, `$3` limit, `$4` for how long, `$5` what is passed over.
 fn statement(schema: &str, clock: &Clock) -> String {
     let roots = sql::table(schema, TableId::JobRoots);
     let managed = sql::table(schema, TableId::ManagedRoots);

@@ -33,7 +33,7 @@ impl RuntimeHandle {
     }
 }
 
-/// The port.
+/// The port. `freehold-testkit` tests somebody's own by one call.
 pub trait Runtimes {
     /// Stops a runtime within a bound (T-5). `Dead` only if the stop succeeded or the process is
     /// proven gone from its own host; "not found" alone is `Unknown` (C-7). `pulse` is called at

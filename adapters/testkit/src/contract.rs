@@ -5,12 +5,12 @@
 /// ```
 /// use freehold_testkit::{MemoryRig, store_contract};
 ///
-/// store_contract!(MemoryRig, without reopen, crash, fail, zone);
+/// store_contract!(MemoryRig, without reopen, crash, fail, spoil, zone);
 /// # fn main() {}
 /// ```
 ///
 /// What a rig does not offer is named in the call, with one or more of `reopen`, `crash`, `share`,
-/// `fail` and `zone`. Then one test stands for the cases that need it, `without_...`, which says why and
+/// `fail`, `spoil` and `zone`. Then one test stands for the cases that need it, `without_...`, which says why and
 /// fails if the rig offers it after all. A lack that is not named fails the cases that need it.
 #[macro_export]
 macro_rules! store_contract {
@@ -21,6 +21,7 @@ macro_rules! store_contract {
         $crate::store_contract_crash!($rig; $($lack)*);
         $crate::store_contract_share!($rig; $($lack)*);
         $crate::store_contract_fail!($rig; $($lack)*);
+        $crate::store_contract_spoil!($rig; $($lack)*);
         $crate::store_contract_zone!($rig; $($lack)*);
     };
 }
@@ -259,6 +260,28 @@ macro_rules! store_contract_fail {
         fn a_lost_reply_is_resolved_by_its_request() {
             $crate::cases::has("fail", <$rig as $crate::Rig>::can_fail());
             $crate::cases::faults::a_lost_reply_is_resolved_by_its_request::<$rig>();
+        }
+    };
+}
+
+/// The cases that need rows that cannot be read.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! store_contract_spoil {
+    ($rig:ty; spoil $($rest:ident)*) => {
+        #[test]
+        fn without_spoil() {
+            $crate::cases::lacks("spoil", <$rig as $crate::Rig>::can_spoil());
+        }
+    };
+    ($rig:ty; $other:ident $($rest:ident)*) => {
+        $crate::store_contract_spoil!($rig; $($rest)*);
+    };
+    ($rig:ty;) => {
+        #[test]
+        fn parts_that_cannot_be_read_starve_nobody() {
+            $crate::cases::has("spoil", <$rig as $crate::Rig>::can_spoil());
+            $crate::cases::picking::parts_that_cannot_be_read_starve_nobody::<$rig>();
         }
     };
 }

@@ -41,13 +41,16 @@
 //!     fn can_fail() -> Can {
 //!         Can::No("no step of it can fail")
 //!     }
+//!     fn can_spoil() -> Can {
+//!         Can::No("its rows are values")
+//!     }
 //!     fn can_zone() -> Can {
 //!         Can::No("its times are the process's")
 //!     }
 //! }
 //!
 //! // In a test file, with all that is not offered named here, too:
-//! freehold_testkit::store_contract!(MyRig, without reopen, crash, fail, zone);
+//! freehold_testkit::store_contract!(MyRig, without reopen, crash, fail, spoil, zone);
 //! # fn main() {
 //! // One case, called by hand:
 //! freehold_testkit::cases::answers::commands_answer_as_the_reference::<MyRig>();
@@ -74,6 +77,7 @@
 //! | [`cases::overtaking`] | a command overtaken at any await answers as in some order; absences are noticed (D-23); scripts in all interleavings |
 //! | [`cases::threads`] | nothing is lost or done twice by many at once |
 //! | [`cases::faults`] | a failing step leaves all or nothing, what is said of it is true, a lost reply is found by its request |
+//! | [`cases::picking`] | parts of jobs that this build cannot read stand before no other (C-10) |
 //! | [`cases::time`] | the clock jumps forward and back, and leases follow it; sessions in other zones have the same time |
 //! | [`cases::texts`] | texts come back byte by byte; NUL is refused by all alike |
 //! | [`cases::sizes`] | from an empty store to one command over many rows |
@@ -85,6 +89,11 @@
 //! Each case is known to be able to fail: `tests/wrong` has a store with a switchable defect for
 //! each.
 //!
+//! # Runtimes
+//!
+//! [`runtimes`] is the same for a [`freehold_store::Runtimes`] of your own: one call of
+//! [`runtimes_contract`].
+//!
 //! The cases and the [`driver`] panic when something does not hold; that is what they are for.
 
 pub mod cases;
@@ -94,8 +103,10 @@ mod life;
 mod memory;
 mod polling;
 mod rig;
+pub mod runtimes;
 mod speech;
 mod twin;
 
 pub use memory::MemoryRig;
 pub use rig::{Can, Fault, Held, OneWriter, Rig};
+pub use runtimes::{Manners, RuntimesRig};

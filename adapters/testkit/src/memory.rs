@@ -47,6 +47,10 @@ impl Rig for MemoryRig {
         Can::No("there is no step that could fail")
     }
 
+    fn can_spoil() -> Can {
+        Can::No("its rows are values, and there is none that it cannot read")
+    }
+
     fn can_zone() -> Can {
         Can::No("its clock is the process's, a number without a zone")
     }

@@ -110,6 +110,15 @@ pub trait Rig: Sized {
     /// Whether [`Rig::fail_at`] is there.
     fn can_fail() -> Can;
 
+    /// Whether [`Rig::spoil`] is there.
+    fn can_spoil() -> Can;
+
+    /// Makes the row of a part of a job (`task_resource_cleanup_roots`) with this id one that this
+    /// build cannot read, as a newer one may leave it: a `tries` that is no count (C-10).
+    fn spoil(&self, part: &str) {
+        panic!("the rig says that rows can be spoiled, and does not spoil {part}")
+    }
+
     /// Ends these connections as a crash would, without closing them. What is opened next sees
     /// what the crash left.
     fn crash(&mut self, stores: Vec<Self::Store>) {

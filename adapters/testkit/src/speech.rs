@@ -72,6 +72,16 @@ pub(crate) fn environment(c: &mut Composer, task: &str, name: &str) -> Command {
     })
 }
 
+/// An environment of a task that is a container.
+pub(crate) fn boxed(c: &mut Composer, task: &str, name: &str, container: &str) -> Command {
+    Command::Task(TaskCommand::CreateEnvironment {
+        environment: id(c, name),
+        task: id(c, task),
+        container: Some(id(c, container)),
+        sandbox: None,
+    })
+}
+
 /// A session of a task, perhaps in a named environment.
 pub(crate) fn session(
     c: &mut Composer,

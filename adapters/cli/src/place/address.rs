@@ -5,7 +5,11 @@
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use freehold_postgres::rustls::pki_types::CertificateDer;
+use freehold_postgres::rustls::pki_types::pem::PemObject as _;
+use freehold_postgres::rustls::{ClientConfig, RootCertStore, crypto};
 use freehold_postgres::tokio_postgres::Config;
 use freehold_postgres::tokio_postgres::config::{Host, SslMode};
 
@@ -27,6 +31,8 @@ pub(super) struct Address {
     pub(super) config: Config,
     /// The address as it was given, without the password.
     pub(super) shown: String,
+    /// TLS, with whom it trusts; none if nobody said whom.
+    pub(super) tls: Option<Arc<ClientConfig>>,
 }
 
 /// Whether this is meant as an address. A slip in the scheme is no file's name either: the path
@@ -67,7 +73,40 @@ pub(super) fn read(text: &str, environment: Environment<'_>) -> Result<Address, 
     {
         config.password(password);
     }
-    Ok(Address { config, shown })
+    let tls = match config.get_ssl_mode() {
+        SslMode::Disable => None,
+        // Whom to trust may be said without demanding that there be TLS.
+        _preferred_or_required => trusted(environment)?,
+    };
+    Ok(Address { config, shown, tls })
+}
+
+/// TLS that trusts the authorities in the file that PGSSLROOTCERT names, and looks at names in any
+/// mode.
+fn trusted(environment: Environment<'_>) -> Result<Option<Arc<ClientConfig>>, Failure> {
+    let Some(file) = value(environment, "PGSSLROOTCERT")? else { return Ok(None) };
+    let unread = |why: String| {
+        Failure::Surroundings(format!(
+            "the certificates in {file:?} cannot be used ({why}); let PGSSLROOTCERT name a file \
+             of authorities in PEM"
+        ))
+    };
+    let mut roots = RootCertStore::empty();
+    let all = CertificateDer::pem_file_iter(&file).map_err(|e| unread(e.to_string()))?;
+    for one in all {
+        let added = one.map_err(|e| unread(e.to_string())).map(|one| roots.add(one))?;
+        added.map_err(|e| unread(e.to_string()))?;
+    }
+    if roots.is_empty() {
+        return Err(unread("there is none".to_owned()));
+    }
+    let provider = Arc::new(crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|e| unread(e.to_string()))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Some(Arc::new(config)))
 }
 
 /// The same address without the password.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use freehold_postgres::tokio_postgres::NoTls;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::failure::Failure;
 use crate::place::{StorePlace, runtime};
@@ -17,14 +18,14 @@ pub(crate) fn own(address: Option<&str>, folder: &Path) -> Result<StorePlace, Fa
     let schema = format!("freehold_tour_{}", uuid::Uuid::now_v7().simple());
     // What is no address is a file, whatever its name.
     let place = StorePlace::read(address.as_ref(), None)?;
-    let StorePlace::Server { config, address, .. } = place else {
+    let StorePlace::Server { config, address, tls, .. } = place else {
         return Err(Failure::Unknown(
             "the tour makes a file of its own; give --store the address of a PostgreSQL \
              database, like postgres://user@host:5432/database, to have it told there"
                 .to_owned(),
         ));
     };
-    Ok(StorePlace::Server { config, address, schema })
+    Ok(StorePlace::Server { config, address, tls, schema })
 }
 
 /// Takes the tour's own schema away again.
@@ -32,11 +33,20 @@ pub(crate) fn own(address: Option<&str>, folder: &Path) -> Result<StorePlace, Fa
 /// # Errors
 /// [`Failure::Surroundings`], with the statement that does it by hand.
 pub(crate) fn clear(place: &StorePlace) -> Result<(), Failure> {
-    let StorePlace::Server { config, schema, .. } = place else { return Ok(()) };
+    let StorePlace::Server { config, tls, schema, .. } = place else { return Ok(()) };
     let drop = format!("DROP SCHEMA IF EXISTS \"{schema}\" CASCADE");
     let done = runtime()?.block_on(async {
-        let (client, connection) = config.connect(NoTls).await?;
-        let driven = tokio::spawn(connection);
+        let (client, driven) = match tls {
+            None => {
+                let (client, connection) = config.connect(NoTls).await?;
+                (client, tokio::spawn(connection))
+            }
+            Some(tls) => {
+                let tls = MakeRustlsConnect::new((**tls).clone());
+                let (client, connection) = config.connect(tls).await?;
+                (client, tokio::spawn(connection))
+            }
+        };
         let done = client.batch_execute(&drop).await;
         driven.abort();
         done

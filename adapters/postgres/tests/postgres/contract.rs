@@ -79,6 +79,15 @@ impl Rig for PostgresRig {
         Can::Yes
     }
 
+    fn can_spoil() -> Can {
+        Can::Yes
+    }
+
+    fn spoil(&self, part: &str) {
+        let sql = "UPDATE task_resource_cleanup_roots SET tries = -1 WHERE id";
+        assert_eq!(self.place.sql(&format!("{sql} = '{part}' RETURNING 1")), "1");
+    }
+
     fn can_zone() -> Can {
         Can::Yes
     }

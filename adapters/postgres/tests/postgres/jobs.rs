@@ -245,3 +245,36 @@ fn two_instances_pick_different_parts_and_a_pick_ends() {
     );
     assert!(pick(&other, "process 2", 10, &[]).is_empty());
 }
+
+/// A newer build beside this one may read it, and has it to itself.
+#[test]
+fn c10_a_part_that_cannot_be_read_is_kept_from_nobody() {
+    let (place, store) = begun();
+    place.clock.advance(Span::seconds(1));
+    job(&store, "second", 2);
+    let (first, second) = (part(&store, 1).id, part(&store, 2).id);
+    let tries = |tries: i64| {
+        place.sql(&format!(
+            "UPDATE task_resource_cleanup_roots SET tries = {tries} WHERE id = '{}'",
+            freehold_store::names::uuid_text(first.0)
+        ));
+    };
+    let pick = |who: &str| {
+        let pick = Pick {
+            instance: who.to_owned(),
+            machine: "laptop".to_owned(),
+            limit: 1,
+            hold: Span::seconds(60),
+            tried: Vec::new(),
+        };
+        let picked = pollster::block_on(store.pick(&pick)).unwrap();
+        picked.iter().map(|part| part.id).collect::<Vec<_>>()
+    };
+    tries(-1);
+    assert_eq!(pick("process 1"), [second]);
+    let held = place.sql("SELECT job_root_id FROM picks");
+    assert_eq!(held, freehold_store::names::uuid_text(second.0));
+    // As it is for those who can read it.
+    tries(0);
+    assert_eq!(pick("process 2"), [first]);
+}

@@ -47,6 +47,15 @@ impl Rig for SqliteRig {
         Can::Yes
     }
 
+    fn can_spoil() -> Can {
+        Can::Yes
+    }
+
+    fn spoil(&self, part: &str) {
+        let sql = "UPDATE task_resource_cleanup_roots SET tries = -1 WHERE id = ?";
+        assert_eq!(self.place.beside().execute(sql, [part]).unwrap(), 1);
+    }
+
     fn can_zone() -> Can {
         Can::No("it has no sessions, and its times are the process's: numbers without a zone")
     }

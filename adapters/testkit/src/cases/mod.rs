@@ -7,6 +7,7 @@ pub mod faults;
 pub mod journal;
 pub mod moments;
 pub mod overtaking;
+pub mod picking;
 pub mod requests;
 pub mod sequences;
 pub mod sizes;

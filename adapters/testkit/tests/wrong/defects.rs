@@ -65,6 +65,8 @@ pub(crate) enum Defect {
     SaysThatNothingWasDone,
     /// A commit whose answer was lost is carried out again without a look.
     DoesItAgain,
+    /// As many parts are looked at as are asked for, whether they can be read or not.
+    LooksAtNoMoreThanAsked,
 }
 
 /// Runs a case on a store with this defect; it must fail, and say so.
@@ -127,6 +129,8 @@ seen! {
     leaves_half_ona_fault: LeavesHalfOnAFault => faults::a_fault_at_any_step_leaves_all_or_nothing, "nothing was done";
     says_that_nothing_was_done: SaysThatNothingWasDone => faults::a_failure_without_a_request_is_truly_told, "and yet";
     does_it_again: DoesItAgain => faults::a_lost_reply_is_resolved_by_its_request, "refused by what it did itself";
+    looks_at_no_more_than_asked: LooksAtNoMoreThanAsked
+        => picking::parts_that_cannot_be_read_starve_nobody, "not the others";
     passes_open_commits: PassesOpenCommits
         => journal::a_reader_goes_as_far_as_the_oldest_commit_that_is_open, "went past a commit";
     keeps_its_locks: KeepsItsLocks

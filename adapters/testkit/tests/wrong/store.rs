@@ -9,11 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use freehold_kernel::{RequestId, TableId, Time};
+use freehold_kernel::{JobRoot, RequestId, TableId, Time};
 use freehold_store::memory::{Memory, World};
+use freehold_store::names::uuid_text;
+use freehold_store::pick::by_reading;
 use freehold_store::run::Stored;
 use freehold_store::store::JournalRow;
-use freehold_store::{Clock, Outcome, Read, Refused, Rows, Store, StoreError, Submission};
+use freehold_store::{Clock, Outcome, Pick, Read, Refused, Rows, Store, StoreError, Submission};
 use freehold_testkit::{Can, Fault, Held, Rig};
 
 use crate::defects::Defect;
@@ -47,6 +49,8 @@ struct State {
     /// Which connection has the locks; only a defect takes them.
     locked_by: Option<u64>,
     connections: u64,
+    /// Parts of jobs that cannot be read.
+    spoiled: Vec<String>,
 }
 
 /// A connection to it.
@@ -379,6 +383,16 @@ impl Store for Sample {
         Ok(lines)
     }
 
+    async fn pick(&self, pick: &Pick) -> Result<Vec<JobRoot>, StoreError> {
+        let disk = &self.disk;
+        let limit = if disk.has(Defect::LooksAtNoMoreThanAsked) { pick.limit } else { usize::MAX };
+        let mut parts = by_reading(self, &Pick { limit, ..pick.clone() }).await?;
+        let spoiled = disk.lock().spoiled.clone();
+        parts.retain(|part| !spoiled.contains(&uuid_text(part.id.0)));
+        parts.truncate(pick.limit);
+        Ok(parts)
+    }
+
     async fn id(&self) -> Result<String, StoreError> {
         Ok("sample".to_owned())
     }
@@ -435,6 +449,14 @@ impl Rig for SampleRig {
             }
         }
         self.connect(None)
+    }
+
+    fn can_spoil() -> Can {
+        Can::Yes
+    }
+
+    fn spoil(&self, part: &str) {
+        self.disk.lock().spoiled.push(part.to_owned());
     }
 
     fn can_zone() -> Can {
