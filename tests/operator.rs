@@ -345,3 +345,59 @@ fn gc_lets_go_of_what_has_lapsed_and_of_nothing_else() {
     assert_eq!(freehold_git::salvage::list(&root).unwrap().len(), 0);
     assert_eq!(run(&ground, &["gc"]).1["salvage"], Value::Array(Vec::new()));
 }
+
+/// C-6, C-7, T-10: whatever the operation, no worktree goes while a runtime that spent its tries
+/// may live; what is in the way is named, and a person's word ends the waiting.
+#[test]
+fn c07_worktrees_outlive_the_tries_at_their_runtime() {
+    for operation in ["archive", "delete", "reset"] {
+        let ground = Ground::new();
+        let host = ground.host_with_runtimes(&Told::new(Liveness::Unknown));
+        let (_, made) = settled(&ground, &host);
+        submit(&host, "s", "one").unwrap();
+        support::run(&host, "one");
+        mark(&made.place.path);
+        let begun = Operation::new("o");
+        match operation {
+            "archive" => drop(host.archive_task(&ann(), "t", &begun).unwrap()),
+            "delete" => drop(host.delete_task(&ann(), "t", &begun).unwrap()),
+            _reset => drop(host.reset_environment(&ann(), "t", "e", &begun).unwrap()),
+        }
+        // Every try at the runtime, then every try at the worktree.
+        for _ in 0..40 {
+            ground.lapse(Span::hours(13));
+            host.tick().unwrap();
+        }
+        assert_eq!(job_states(&host, "o")[0].1, JobState::Failed, "{operation}");
+        for resource in resources_of(&host, "o") {
+            let (result, reason) = (resource.result, resource.reason);
+            let expected = (ResourceResult::Failed, Reason::RuntimeAlive);
+            assert_eq!((result, reason), expected, "{operation}: {resource:?}");
+        }
+        assert!(is_marked(&made.place.path), "{operation} removed it under a runtime");
+
+        let job = the_job(&host);
+        let (_, shown) = run(&ground, &["jobs", "show", &job]);
+        assert_eq!(shown["may_run"], serde_json::json!(["runtime-one"]), "{shown:#}");
+        let runtime = resources_of(&host, "o").iter().find(|r| r.runtime_id.is_some()).unwrap().id;
+        let (_, refusal) = run(&ground, &["jobs", "forget", &uuid_text(runtime.0)]);
+        assert_eq!(refusal["error"], "forget_stopped");
+        goes_on(&refusal);
+        // Tried again it is the same, for as long as nobody knows better.
+        run(&ground, &["jobs", "retry", &job]);
+        host.renew().unwrap();
+        host.tick().unwrap();
+        assert!(is_marked(&made.place.path));
+        let words = ["jobs", "declare-stopped", "runtime-one", "--actor", "carol"];
+        let (code, done) = run(&ground, &words);
+        assert_eq!(code, 0, "{done}");
+        let journal = pollster::block_on(freehold_store::Store::journal(host.store(), 0, 10_000));
+        assert!(format!("{:?}", journal.unwrap()).contains("carol"));
+        for _ in 0..3 {
+            ground.lapse(Span::hours(13));
+            host.tick().unwrap();
+        }
+        assert_eq!(job_states(&host, "o")[0].1, JobState::Succeeded, "{operation}");
+        assert!(!made.place.path.exists(), "{operation}");
+    }
+}

@@ -661,6 +661,12 @@ pub enum OperatorCommand {
         /// The resource.
         resource: ResourceId,
     },
+    /// Says of a runtime that nobody can reach any more that it is stopped, by a person's word: its
+    /// machine is gone. What it worked in may be removed then (C-6), and its session closed (S-22).
+    DeclareStopped {
+        /// The runtime.
+        runtime: RuntimeId,
+    },
     /// Whether a salvage entry may be put back into this worktree now (B-2, C-18). Changes
     /// nothing; asked under the path lock, before anything is written.
     AdmitRestore {
@@ -865,6 +871,7 @@ commands! {
     "job.retry" LIFECYCLE X::Operator(P::Retry { .. }),
     "job.cancel" LIFECYCLE X::Operator(P::Cancel { .. }),
     "job.forget_resource" LIFECYCLE X::Operator(P::ForgetResource { .. }),
+    "runtime.declare_stopped" LIFECYCLE X::Operator(P::DeclareStopped { .. }),
     "salvage.admit_restore" LIFECYCLE X::Operator(P::AdmitRestore { .. }),
     "salvage.mark_restored" LIFECYCLE X::Operator(P::MarkRestored { .. }),
     "settings.change" LIFECYCLE X::Operator(P::ChangeSettings { .. }),

@@ -228,6 +228,8 @@ lookups! {
         SessionsOfTasks = Sessions.task_id from Tasks.id, Some(TableId::Tasks);
         /// The sessions of the turns.
         SessionsOfTurns = Sessions.id from Turns.session_id, None;
+        /// The sessions of the runtimes.
+        SessionsOfRuntimes = Sessions.id from Runtimes.session_id, None;
         /// The sessions of the inputs.
         SessionsOfInputs = Sessions.id from Inputs.session_id, None;
         /// The sessions that refer to the environments: borrowers among them.

@@ -250,9 +250,6 @@ guards! {
     AttemptCompensating = "attempt_compensating", Rule, "W-4",
         "the attempt is not to be undone",
         "give it up first", false;
-    CompensateOnlyOwn = "compensate_only_own", Rule, "W-4, P-9",
-        "what is at the path is not the attempt's own",
-        "it is left alone", false;
     ClaimRunning = "claim_running", Redundant, "C-3",
         "the claim is over",
         "claim again", false;
@@ -319,6 +316,9 @@ guards! {
     AttemptNew = "attempt_new", Validation, "D-5",
         "the attempt's id is in use",
         "choose a new id", false;
+    TrashKept = "trash_kept", Rule, "D-20",
+        "the trash is not kept any more",
+        "nothing is to be purged", false;
     TaskActive = "task_active", Rule, "S-3, T-7",
         "the task is archived",
         "unarchive the task", false;
@@ -346,9 +346,6 @@ guards! {
     SalvagedFirst = "salvaged_first", Rule, "W-34, P-29",
         "unsaved work has not been salvaged",
         "salvage it first", false;
-    TrashKept = "trash_kept", Rule, "D-20",
-        "the trash is not kept any more",
-        "nothing is to be purged", false;
     TrashLapsed = "trash_lapsed", Rule, "D-20",
         "the trash is still kept for a restore",
         "wait for its retention", true;
@@ -391,6 +388,12 @@ guards! {
     ForgetLeft = "forget_left", Validation, "C-15",
         "the resource is settled",
         "nothing is to be forgotten", false;
+    ForgetStopped = "forget_stopped", Validation, "C-15, C-7",
+        "the runtime is not known to be stopped",
+        "say that it is, if nobody can reach it any more, and try the job again", false;
+    RuntimeIdle = "runtime_idle", Rule, "C-15, S-10",
+        "a turn is under way on the runtime",
+        "wait for its end, or for recovery to end it", true;
     ForgetLapsed = "forget_lapsed", Rule, "C-15",
         "an executor may be at work on it",
         "wait for its lease", true;
@@ -520,6 +523,9 @@ guards! {
     NoUnsettledRemoval = "no_unsettled_removal", Rule, "C-18",
         "a removal on this path is not settled",
         "take it over once its lease has lapsed", true;
+    CompensateOnlyOwn = "compensate_only_own", Rule, "W-4, P-9",
+        "what is at the path is not the attempt's own",
+        "it is left alone", false;
     PathFree = "path_free", Rule, "D-4, P-5",
         "another row or attempt names the path",
         "choose another path", false;
@@ -532,6 +538,9 @@ guards! {
     OwnedAsSnapshot = "owned_as_snapshot", Rule, "C-5, P-4",
         "something else owns the path or the worktree now",
         "it is left alone", false;
+    EarlierJobsEnded = "earlier_jobs_ended", Redundant, "W-21, C-3",
+        "a job of the task is not finished",
+        "wait for it", true;
     Managed = "managed", Rule, "W-40",
         "Freehold did not make this worktree",
         "it is never removed", false;
@@ -553,9 +562,6 @@ guards! {
     RemovalStands = "removal_stands", Rule, "C-18, P-14",
         "the operation that asked no longer stands",
         "the worktree is put back", false;
-    EarlierJobsEnded = "earlier_jobs_ended", Redundant, "W-21, C-3",
-        "a job of the task is not finished",
-        "wait for it", true;
 }
 
 /// All guards but some: for the model checker alone (see [`crate::decide::decide_with`]).

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use freehold_kernel::{
-    Command, Guard, Id, JobState, Kind, OperatorCommand, Permissions, Reason, Reply, Row, TableId,
+    Command, Guard, Id, JobState, Kind, OperatorCommand, Permissions, Reason, Reply, Row,
+    RuntimeStatus, TableId,
 };
 use freehold_store::{HostError, Read, Rows, Store, Who};
 use serde_json::{Value, json};
@@ -54,6 +55,12 @@ enum What {
         /// The resource's id, as `freehold jobs show` names it.
         resource: String,
     },
+    /// Say of a runtime that nobody can reach any more that it is stopped: its machine is gone.
+    /// What it worked in may be removed then.
+    DeclareStopped {
+        /// The runtime's id, as `freehold jobs show` and `freehold doctor` name it.
+        runtime: String,
+    },
 }
 
 pub(crate) fn run(args: &Args, out: &mut Show) -> Result<(), Failure> {
@@ -74,6 +81,12 @@ pub(crate) fn run(args: &Args, out: &mut Show) -> Result<(), Failure> {
             let resource = c.id(resource)?;
             Ok(Command::Operator(OperatorCommand::ForgetResource { resource }))
         }),
+        What::DeclareStopped { runtime } => {
+            act(store, &args.actor, "said to be stopped", runtime, out, |c| {
+                let runtime = c.id(runtime)?;
+                Ok(Command::Operator(OperatorCommand::DeclareStopped { runtime }))
+            })
+        }
     }
 }
 
@@ -135,6 +148,7 @@ fn show(store: &Path, job: &str, out: &mut Show) -> Result<(), Failure> {
         })
         .then(next(&["jobs", "list", "--all"], store)));
     };
+    let living = living_runtimes(&sqlite, &rows)?;
     let mut resources = Vec::new();
     for r in rows.view.resources.iter() {
         let path = r.path.map(|p| text(&rows, p)).transpose()?;
@@ -142,6 +156,7 @@ fn show(store: &Path, job: &str, out: &mut Show) -> Result<(), Failure> {
             "resource": text(&rows, r.id)?,
             "kind": r.kind.code(),
             "path": path,
+            "runtime": r.runtime_id.map(|id| text(&rows, id)).transpose()?,
             "result": r.result.code(),
             "reason": (r.reason != Reason::None).then(|| r.reason.code()),
             "detail": content(&rows, &r.row_key(), "detail"),
@@ -169,6 +184,7 @@ fn show(store: &Path, job: &str, out: &mut Show) -> Result<(), Failure> {
         "branch_policy": row.branch_policy.code(),
         "parts": parts,
         "resources": resources,
+        "may_run": living,
     });
     out.say(&format!(
         "job {job}: {} of task {}, {}",
@@ -189,7 +205,14 @@ fn show(store: &Path, job: &str, out: &mut Show) -> Result<(), Failure> {
             out.say(&format!("      {line}"));
         }
     }
+    for runtime in &living {
+        out.say(&format!("  runtime {runtime} is not known to be stopped, and holds worktrees up"));
+    }
     let words = match row.state {
+        JobState::Failed | JobState::RetryWait if !living.is_empty() => format!(
+            "stop what may run, or, if nobody can reach it any more, say that it is stopped: {}",
+            next(&["jobs", "declare-stopped", living.first().map_or("", String::as_str)], store)
+        ),
         JobState::Failed => format!("try again: {}", next(&["jobs", "retry", job], store)),
         JobState::Pending | JobState::RetryWait => {
             format!("carry out what is due: {}", next(&["work"], store))
@@ -200,6 +223,20 @@ fn show(store: &Path, job: &str, out: &mut Show) -> Result<(), Failure> {
     };
     out.result(&value, &words);
     Ok(())
+}
+
+/// The runtimes that the job names, or that stand in its environments, and that are not known to be
+/// stopped (C-6).
+fn living_runtimes(store: &impl Store, rows: &Rows) -> Result<Vec<String>, Failure> {
+    let resources = || rows.view.resources.iter();
+    let named = rows.texts(resources().filter_map(|r| r.runtime_id))?;
+    let environments = rows.texts(resources().filter_map(|r| r.environment_id))?;
+    let found = wait(store.read(&[
+        Read::among(TableId::Runtimes, "id", named),
+        Read::among(TableId::Runtimes, "task_environment_id", environments),
+    ]))?;
+    let living = found.view.runtimes.iter().filter(|r| r.status != RuntimeStatus::Stopped);
+    living.map(|r| text(&found, r.id)).collect()
 }
 
 fn act(
@@ -238,7 +275,10 @@ fn after(error: &HostError, named: &str, store: &Path) -> String {
         Some(Guard::JobKnown | Guard::ResourceKnown) => next(&["jobs", "list", "--all"], store),
         // What is under way ends by itself, or is taken over by the worker once its lease lapsed.
         Some(Guard::ForgetLapsed) => next(&["work"], store),
-        Some(Guard::ForgetLeft) => match job_of(named, store) {
+        // A turn that is under way is ended by its host, or by recovery.
+        Some(Guard::RuntimeIdle) => next(&["work"], store),
+        Some(Guard::RuntimeKnown) => next(&["doctor"], store),
+        Some(Guard::ForgetLeft | Guard::ForgetStopped) => match job_of(named, store) {
             Some(job) => next(&["jobs", "show", &job], store),
             None => next(&["jobs", "list", "--all"], store),
         },

@@ -51,6 +51,7 @@ pub(crate) fn of(command: &Command) -> Option<(Kind, u128)> {
         },
         Command::Operator(c) => match c {
             P::Retry { job } | P::Cancel { job } => Some((Kind::JobId, job.0)),
+            P::DeclareStopped { runtime } => Some((Kind::RuntimeId, runtime.0)),
             P::ForgetResource { resource } => Some((Kind::ResourceId, resource.0)),
             P::AdmitRestore { salvage, .. } | P::MarkRestored { salvage } => {
                 Some((Kind::SalvageId, salvage.0))

@@ -63,7 +63,7 @@ fn session(command: &SessionCommand, to: &mut Vec<L>) {
         }
         SessionCommand::Link { session, environment } => {
             named_session(session, to);
-            to.push(L::TurnsOfSessions);
+            to.extend([L::TurnsOfSessions, L::RuntimesOfSessions]);
             environment_with_owner(environment, to);
         }
         SessionCommand::RecordActivity { session, .. } => {
@@ -441,6 +441,7 @@ fn cleanup(command: &CleanupCommand, to: &mut Vec<L>) {
                 L::JobsOfTheTasksOfJobs,
                 L::RootsOfJobs,
                 L::ResourcesOfJobs,
+                L::RuntimesOfResources,
             ]);
         }
         CleanupCommand::RecordStep { removal, .. }
@@ -499,12 +500,17 @@ fn operator(command: &OperatorCommand, to: &mut Vec<L>) {
         OperatorCommand::ForgetResource { resource } => {
             named_resource(resource, to);
             to.extend([
+                L::RuntimesOfResources,
                 L::RootsOfJobs,
                 L::ResourcesOfJobs,
                 L::RemovalsOfResources,
                 L::TrashOfRemovals,
                 L::ReposOfRemovals,
             ]);
+        }
+        // S-10: whoever admits a turn versions its session (D-23).
+        OperatorCommand::DeclareStopped { runtime } => {
+            to.extend([L::Runtime(runtime), L::SessionsOfRuntimes, L::TurnsOfSessions]);
         }
         OperatorCommand::AdmitRestore { salvage, repo } => {
             to.extend([

@@ -16,6 +16,7 @@ impl<G: GuardSet> Ctx<'_, G> {
             OperatorCommand::Retry { job } => self.retry(job),
             OperatorCommand::Cancel { job } => self.cancel(job),
             OperatorCommand::ForgetResource { resource } => self.forget(resource),
+            OperatorCommand::DeclareStopped { runtime } => self.declare_stopped(runtime),
             OperatorCommand::AdmitRestore { salvage, repo } => self.admit_restore(salvage, repo),
             OperatorCommand::MarkRestored { salvage } => {
                 let salvage = known!(self, salvage, salvage, SalvageKnown)?;
@@ -141,6 +142,12 @@ impl<G: GuardSet> Ctx<'_, G> {
         let job = known!(self, jobs, resource.job_id, JobKnown)?;
         let left = is_left(resource.result) || resource.result == ResourceResult::Failed;
         self.hold(Guard::ForgetLeft, left, || InTheWay::one(resource.row_key()))?;
+        // Dropped from this job it would be in no later one: that it is over is said of itself.
+        let runs = resource.runtime_id.and_then(|r| self.view.runtimes.id(r.0)).copied();
+        let runs = runs.filter(is_running);
+        self.hold(Guard::ForgetStopped, runs.is_none(), || {
+            InTheWay::of(runs.iter().map(Row::row_key))
+        })?;
         let removal =
             self.view.removals.iter().find(|r| r.resource == Some(id) && r.is_unsettled()).copied();
         let now = self.now;
@@ -182,6 +189,28 @@ impl<G: GuardSet> Ctx<'_, G> {
         self.settle(&resource, ResourceResult::Forgotten, Reason::ByPerson, None);
         self.event(EventKind::ResourceForgotten, resource.row_key(), "");
         self.after_forgetting(&job, resource.job_root_id)?;
+        Ok(Reply::Done)
+    }
+
+    /// A person's word in the place of a proof (C-7, C-15). Who runs a turn on it knows better.
+    fn declare_stopped(&mut self, id: RuntimeId) -> Result<Reply, Refusal> {
+        let runtime = known!(self, runtimes, id, RuntimeKnown)?;
+        if runtime.status == RuntimeStatus::Stopped {
+            return Ok(Reply::Unchanged);
+        }
+        let turn =
+            turns_of(self.view, runtime.session_id).find(|t| t.runtime_id == id).map(Row::row_key);
+        self.hold(Guard::RuntimeIdle, turn.is_none(), || InTheWay::of(turn.into_iter()))?;
+        let Some(next) = machine::runtime::step(runtime.status, machine::runtime::Input::Declared)
+        else {
+            return self.illegal(runtime.row_key());
+        };
+        let now = self.now;
+        if let Some(row) = self.view.runtimes.edit(id.0) {
+            row.status = next;
+            row.updated_at = now;
+        }
+        self.event(EventKind::RuntimeReported, runtime.row_key(), next.code());
         Ok(Reply::Done)
     }
 

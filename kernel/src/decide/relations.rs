@@ -110,6 +110,19 @@ pub(crate) fn is_running(runtime: &Runtime) -> bool {
     }
 }
 
+/// Whether what a resource names may still run (C-6, C-7). That its tries are spent proves nothing;
+/// what has no row of its own is over by its proof, or by a person's word (C-15).
+pub(crate) fn may_run(view: &View, resource: &Resource) -> bool {
+    match resource.kind {
+        ResourceKind::Runtime | ResourceKind::Container | ResourceKind::Sandbox => {
+            let row = resource.runtime_id.and_then(|r| view.runtimes.id(r.0));
+            is_left(resource.result)
+                || row.map_or(resource.result == ResourceResult::Failed, is_running)
+        }
+        ResourceKind::Attempt | ResourceKind::Worktree => false,
+    }
+}
+
 /// Whether a job is at its end.
 pub(crate) const fn is_final(state: JobState) -> bool {
     match state {

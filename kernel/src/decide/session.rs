@@ -98,6 +98,8 @@ impl<G: GuardSet> Ctx<'_, G> {
             s.updated_at = now;
         }
         self.event(EventKind::SessionLinked, RowKey::session(id), "");
+        // What runs for it stands where it was begun: its next turn gets a new one (S-14).
+        self.stop_runtimes(|r| r.session_id == id);
         self.view.tasks.touch(task.id.0);
         self.anchor_borrowing(&task, Some(environment));
         Ok(Reply::Done)

@@ -17,6 +17,8 @@ codes! {
         /// The stop succeeded, or the process is proven dead. Never concluded from "not found"
         /// alone (C-7).
         Proven = "proven_stopped",
+        /// A person says that it is gone, who knows what no machine can prove any more (C-15).
+        Declared = "declared_stopped",
     }
 }
 
@@ -26,19 +28,19 @@ pub const fn step(state: RuntimeStatus, input: Input) -> Option<RuntimeStatus> {
         RuntimeStatus::Starting => match input {
             Input::Spawned => Some(RuntimeStatus::Running),
             Input::Stop => Some(RuntimeStatus::Stopping),
-            Input::Proven => Some(RuntimeStatus::Stopped),
+            Input::Proven | Input::Declared => Some(RuntimeStatus::Stopped),
         },
         RuntimeStatus::Running => match input {
             Input::Stop => Some(RuntimeStatus::Stopping),
-            Input::Proven => Some(RuntimeStatus::Stopped),
+            Input::Proven | Input::Declared => Some(RuntimeStatus::Stopped),
             Input::Spawned => None,
         },
         RuntimeStatus::Stopping => match input {
-            Input::Proven => Some(RuntimeStatus::Stopped),
+            Input::Proven | Input::Declared => Some(RuntimeStatus::Stopped),
             Input::Spawned | Input::Stop => None,
         },
         RuntimeStatus::Stopped => match input {
-            Input::Spawned | Input::Stop | Input::Proven => None,
+            Input::Spawned | Input::Stop | Input::Proven | Input::Declared => None,
         },
     }
 }

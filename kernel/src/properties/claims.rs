@@ -241,8 +241,14 @@ pub(super) fn nobody_stands_in_it(step: &Step<'_>) -> Holds {
     for removal in new_removals(step) {
         let Authority::Job(id) = removal.authority() else { continue };
         let first = step.before.resources.iter().find(|r| {
-            let before = r.kind == ResourceKind::Runtime || r.kind == ResourceKind::Attempt;
-            r.job_id == id && before && unsettled(r.result)
+            let open = match r.kind {
+                ResourceKind::Runtime | ResourceKind::Container | ResourceKind::Sandbox => {
+                    handle_may_live(step.before, r)
+                }
+                ResourceKind::Attempt => unsettled(r.result),
+                ResourceKind::Worktree => false,
+            };
+            r.job_id == id && open
         });
         if let Some(first) = first {
             let rows = [removal.row_key(), first.row_key()];

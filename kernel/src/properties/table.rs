@@ -29,7 +29,7 @@ properties! {
         "every worktree that Freehold made or took over is named by a row not deleted, an unresolved attempt, an unfinished or failed job, a trash row, or a recorded entry"
         [Disk(ownership::no_untracked_worktree)];
     "P-4" NoLiveWorkspaceRemoved Step
-        "no permission to remove is given for what an active task owns or a session protects (a reset's old worktrees and lapsed trash apart)"
+        "no permission to remove is given for what an active task owns or a session protects (a reset's old worktrees and lapsed trash apart), nor for what something may still run in"
         [Step(ownership::no_live_workspace_removed), Step(claims::nobody_stands_in_it)];
     "P-5" OneOwner State
         "one identity, one owner; one slot, one row not deleted"

@@ -49,9 +49,14 @@ pub(super) fn a_close_is_its_closers(step: &Step<'_>) -> Holds {
 /// lapsed and only if it is not alive, by a person's force while it is parked, or by an operation
 /// on its task or environment; and nobody renews it but the instance that runs it.
 pub(super) fn a_turn_is_its_instances(step: &Step<'_>) -> Holds {
+    let declares =
+        matches!(step.command.command, Command::Operator(OperatorCommand::DeclareStopped { .. }));
     for turn in step.before.turns.iter().filter(|t| under_way(t)) {
         let now = step.after.turns.id(turn.id.0);
         let at = [turn.row_key()];
+        let runtime = |view: &View| view.runtimes.id(turn.runtime_id.0).map(|r| r.status);
+        let same = runtime(step.before) == runtime(step.after);
+        demand(!declares || same, "what a turn runs on was said to be stopped", at)?;
         let passed_on = now.is_some_and(|t| t.instance_id != turn.instance_id);
         demand(!passed_on, "a turn went to another instance", at)?;
         if let Command::Turn(TurnCommand::Renew { instance, .. }) = step.command.command {
@@ -260,6 +265,11 @@ pub(super) fn begins_on_a_living_runtime(step: &Step<'_>) -> Holds {
             .id(turn.runtime_id.0)
             .is_some_and(|r| r.kind != RuntimeKind::Local || r.instance_id == turn.instance_id);
         demand(reached, "a turn begins on a process of another instance", [turn.row_key()])?;
+        // Its row says for whom a removal has to wait (P-4).
+        let stands = step.after.runtimes.id(turn.runtime_id.0).and_then(|r| r.task_environment_id);
+        let works = step.after.sessions.id(turn.session_id.0).and_then(|s| s.task_environment_id);
+        let says = "a turn begins on a runtime that stands in another environment";
+        demand(stands == works, says, [turn.row_key()])?;
     }
     Ok(())
 }

@@ -117,6 +117,16 @@ pub(super) fn may_live(runtime: &Runtime) -> bool {
     runtime.status != RuntimeStatus::Stopped
 }
 
+/// C-7: a job's runtime, container or sandbox of which nobody has shown that it ended. Giving it up
+/// shows nothing; only a person's word does, where no row can say it.
+pub(super) fn handle_may_live(view: &View, resource: &Resource) -> bool {
+    let given_up = resource.result == ResourceResult::Failed;
+    match resource.runtime_id.and_then(|id| view.runtimes.id(id.0)) {
+        Some(row) => unsettled(resource.result) || may_live(row),
+        None => unsettled(resource.result) || given_up,
+    }
+}
+
 /// Whether a resource's result leaves it to the job (C-13).
 pub(super) fn unsettled(result: ResourceResult) -> bool {
     match result {

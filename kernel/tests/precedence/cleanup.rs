@@ -71,6 +71,56 @@ fn edit_resource(v: &mut View, change: fn(&mut Resource)) {
     }
 }
 
+/// A sandbox of job 3.
+fn handle(v: &mut View, result: ResourceResult) {
+    let row = *v.resources.iter().find(|r| r.job_id == JobId(3)).unwrap();
+    let (id, kind, path) = (ResourceId(71), ResourceKind::Sandbox, None);
+    v.resources.insert(Resource { id, kind, path, result, ..row });
+}
+
+/// C-6, C-7, W-20: who holds a worktree up. What was given up may live; a person's word ends what
+/// has no row; a borrower's runtime is the borrower's.
+#[test]
+fn what_may_run_holds_worktrees_up() {
+    let reply = |change: &dyn Fn(&mut View)| {
+        let mut view = after(&[claim()]);
+        change(&mut view);
+        view.commit();
+        let actor = Actor { id: ActorId(1), may: Permissions::ALL };
+        let (request, content) = (None, ContentHash(0));
+        let envelope = Envelope { request, content, actor, command: permit() };
+        decide(&mut view, &envelope, &mut Output::default()).unwrap().reply
+    };
+    let waits = Reply::NotNow { reason: Reason::RuntimeAlive };
+    let goes = Reply::Permitted { removal: RemovalId(30) };
+    assert_eq!(reply(&|_| ()), goes);
+    assert_eq!(reply(&|v| handle(v, ResourceResult::Waiting)), waits);
+    assert_eq!(reply(&|v| handle(v, ResourceResult::Failed)), waits);
+    assert_eq!(reply(&|v| handle(v, ResourceResult::Removed)), goes);
+    assert_eq!(reply(&|v| handle(v, ResourceResult::Forgotten)), goes);
+    assert_eq!(reply(&|v| runtime(v, 900, 3)), waits);
+    let named = |status: RuntimeStatus| {
+        move |v: &mut View| {
+            // Of another environment: what a reset left there, say.
+            runtime(v, 900, 99);
+            v.runtimes.edit(900).unwrap().status = status;
+            handle(v, ResourceResult::Failed);
+            let row = v.resources.edit(71).unwrap();
+            (row.kind, row.runtime_id) = (ResourceKind::Runtime, Some(RuntimeId(900)));
+        }
+    };
+    assert_eq!(reply(&named(RuntimeStatus::Stopping)), waits);
+    assert_eq!(reply(&named(RuntimeStatus::Stopped)), goes);
+    let lent = |v: &mut View| {
+        runtime(v, 900, 3);
+        let task_environment_id = Some(EnvironmentId(3));
+        let row = *world().sessions.id(1).unwrap();
+        v.sessions.insert(Session { id: SessionId(70), task_environment_id, ..row });
+    };
+    let (result, reason) = (ResourceResult::Preserved, Reason::Borrowed);
+    assert_eq!(reply(&lent), Reply::Settled { result, reason });
+}
+
 fn see(e: &mut Envelope, change: fn(&mut Evidence)) {
     if let Command::Cleanup(CleanupCommand::Permit { evidence, .. }) = &mut e.command {
         change(evidence);
@@ -93,7 +143,7 @@ fn cleanup_permit() {
             ("claim_token", |v, _| edit_part(v, |p| p.token = Some(Token(99)))),
             ("claim_lease", |v, _| edit_part(v, |p| p.lease_until = Some(Time(0)))),
             ("resource_waiting", |v, _| edit_resource(v, |r| r.result = ResourceResult::Kept)),
-            ("NotNow { reason: RuntimeAlive }", |v, _| runtime(v, 900, 3)),
+            ("NotNow { reason: RuntimeAlive }", |v, _| handle(v, ResourceResult::Failed)),
             ("NotNow { reason: MakerAlive }", |v, _| {
                 let row = *v.resources.iter().find(|r| r.job_id == JobId(3)).unwrap();
                 let (id, kind) = (ResourceId(70), ResourceKind::Attempt);

@@ -205,6 +205,12 @@ const EXAMPLES: &[Example] = &[
         world.prepare(forget(resource));
         (world, forget(resource))
     }),
+    (Guard::ForgetStopped, || {
+        let mut world = with_turn();
+        operate(&mut world, Trigger::Archive);
+        let resource = of_kind(&world, ResourceKind::Runtime);
+        (world, forget(resource))
+    }),
     (Guard::ReconcileId, || {
         let reconcile = SystemCommand::Reconcile {
             task: task(0),

@@ -41,7 +41,9 @@ pub(super) fn judge(rows: &Rows, store: &Path, report: &mut Report) -> Result<us
                 let after = waiting_job(rows, row)?;
                 let after = match &after {
                     Some(job) => next(&["jobs", "show", job], store),
-                    None => next(&["jobs", "list"], store),
+                    None if held => next(&["work"], store),
+                    // Nobody who could stop it lives, and nothing names it.
+                    None => next(&["jobs", "declare-stopped", &handle.id], store),
                 };
                 report.find("runtime_unknown", &handle.id, says, after);
             }
@@ -52,10 +54,9 @@ pub(super) fn judge(rows: &Rows, store: &Path, report: &mut Report) -> Result<us
 
 /// A job that waits for this runtime's stop.
 fn waiting_job(rows: &Rows, row: &Runtime) -> Result<Option<String>, Failure> {
-    let waits = rows
-        .view
-        .resources
-        .iter()
-        .find(|r| r.runtime_id == Some(row.id) && r.result == ResourceResult::Waiting);
+    let waits = rows.view.resources.iter().find(|r| {
+        let open = r.result == ResourceResult::Waiting || r.result == ResourceResult::Failed;
+        r.runtime_id == Some(row.id) && open
+    });
     Ok(waits.map(|r| rows.names.text(Kind::JobId, r.job_id.0)).transpose()?)
 }

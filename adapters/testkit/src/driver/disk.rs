@@ -37,11 +37,22 @@ impl<B: Backend> Driver<B> {
         evidence
     }
 
-    /// Makes an attempt's worktree, if nothing is there.
+    /// Makes an attempt's worktree, or brings it back out of trash, if nothing is there.
     pub(super) fn make_on_disk(&mut self, attempt: &Attempt) -> bool {
-        let known = self.disk.find(attempt.worktree_id).is_some();
-        if known || self.disk.at(attempt.path).is_some() {
+        if self.disk.at(attempt.path).is_some() {
             return false;
+        }
+        let restores = self.world.trash.iter().any(|t| {
+            t.state == TrashState::Restoring && t.worktree_id == Some(attempt.worktree_id)
+        });
+        if let Some(known) = self.disk.find_mut(attempt.worktree_id) {
+            let there = restores && known.place == Place::InTrash;
+            if there {
+                (known.place, known.made_by) = (Place::AtHome, Some(attempt.id));
+                known.moved_by = None;
+                self.log.push(format!("disk: {:?} back out of trash", attempt.worktree_id));
+            }
+            return there;
         }
         self.disk.worktrees.push(Physical {
             identity: attempt.worktree_id,

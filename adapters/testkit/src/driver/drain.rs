@@ -159,6 +159,18 @@ impl<B: Backend> Driver<B> {
         for trash in lapsed {
             self.purge_one(&mut Draw(0), &trash)?;
         }
+        let settings = self.world.settings.id(1).copied().unwrap_or(Settings::DEFAULT);
+        let over: Vec<SalvageId> = self
+            .world
+            .salvage
+            .iter()
+            .filter(|s| s.state != SalvageState::Expired)
+            .filter(|s| settings.salvage_expires(s.made_at).is_some_and(|until| until <= now))
+            .map(|s| s.id)
+            .collect();
+        for salvage in over {
+            self.send(Command::Cleanup(CleanupCommand::ExpireSalvage { salvage }))?;
+        }
         Ok(())
     }
 }

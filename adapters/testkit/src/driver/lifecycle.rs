@@ -116,6 +116,32 @@ impl<B: Backend> Driver<B> {
         self.carry_out(&mut draw, plan, &tasks)
     }
 
+    /// An archive from its barrier to its mutation, with nothing in between.
+    pub(super) fn archive_whole(&mut self, draw: &mut Draw, task: TaskId) -> Ran {
+        let operation = OperationId(self.fresh());
+        let (instance, scope) = (self.any_instance(draw), Scope::Task);
+        let plan = Plan {
+            operation,
+            trigger: Trigger::Archive,
+            environment: None,
+            cascade_root: None,
+            policy: UnsavedPolicy::Salvage,
+            consent: Unsaved::NONE,
+            instance,
+        };
+        if self.reserve_one(&mut Draw(0), task, plan)?.verdict.is_err() {
+            return Ok(());
+        }
+        self.stop_runtimes(|r| r.task_id == task)?;
+        for step in [
+            OperationCommand::Snapshot { operation, scope, instance },
+            OperationCommand::Mutate { operation, scope, instance },
+        ] {
+            self.send(Command::Operation(step))?;
+        }
+        Ok(())
+    }
+
     fn carry_out(&mut self, draw: &mut Draw, plan: Plan, tasks: &[TaskId]) -> Ran {
         let scope = plan.trigger.scope();
         let Plan { operation, instance, .. } = plan;
@@ -371,7 +397,8 @@ impl<B: Backend> Driver<B> {
         let resources: Vec<ResourceId> =
             self.world.resources.iter().filter(left).map(|r| r.id).collect();
         let salvage: Vec<SalvageId> = self.world.salvage.iter().map(|s| s.id).collect();
-        let command = match draw.below(6) {
+        let runtimes: Vec<RuntimeId> = self.world.runtimes.iter().map(|r| r.id).collect();
+        let command = match draw.below(7) {
             0 => draw.one(&jobs).map(|job| OperatorCommand::Retry { job }),
             1 => draw.one(&jobs).map(|job| OperatorCommand::Cancel { job }),
             2 => draw.one(&resources).map(|resource| OperatorCommand::ForgetResource { resource }),
@@ -380,8 +407,12 @@ impl<B: Backend> Driver<B> {
                 let mut settings = Settings::DEFAULT;
                 settings.trash_retention = Span::hours(draw.below(3) as i64);
                 settings.max_tries = 1 + draw.below(3) as u32;
+                settings.salvage_retention = Span::hours(draw.below(3) as i64);
+                settings.salvage_consent =
+                    (settings.salvage_retention.0 > 0).then_some(ContentHash(0x5a));
                 Some(OperatorCommand::ChangeSettings { settings })
             }
+            5 => draw.one(&runtimes).map(|runtime| OperatorCommand::DeclareStopped { runtime }),
             _ => Some(OperatorCommand::RegisterRoot {
                 root: RootId(0x61 + draw.below(4) as u128),
                 host: super::HOSTS[0],

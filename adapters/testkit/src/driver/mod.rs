@@ -14,6 +14,7 @@ pub mod op;
 pub mod oracle;
 pub mod physical;
 pub mod random;
+pub mod restoring;
 pub mod talk;
 
 use std::fmt::Write as _;

@@ -51,6 +51,8 @@ pub enum Kind {
     Work,
     /// A removal goes on.
     Remove,
+    /// Trash comes back, or what is kept expires.
+    Restore,
     /// A job is retried or cancelled.
     Job,
     /// Settings, roots, salvage.
@@ -93,6 +95,7 @@ pub const WEIGHTS: &[(u32, Kind)] = &[
     (2, Kind::Claim),
     (24, Kind::Work),
     (8, Kind::Remove),
+    (3, Kind::Restore),
     (4, Kind::Job),
     (4, Kind::Operator),
     (6, Kind::Recover),
@@ -109,6 +112,7 @@ pub const PHYSICAL: &[(u32, Kind)] = &[
     (10, Kind::Operate),
     (24, Kind::Work),
     (14, Kind::Remove),
+    (8, Kind::Restore),
     (8, Kind::Unarchive),
     (5, Kind::Job),
     (6, Kind::Operator),
@@ -187,6 +191,7 @@ impl<B: Backend> Driver<B> {
             Kind::Claim => self.claim(draw).map(|_| ()),
             Kind::Work => self.work(draw),
             Kind::Remove => self.remove(draw),
+            Kind::Restore => self.restore(draw),
             Kind::Job => self.job(draw),
             Kind::Operator => self.operator(draw),
             Kind::Recover => self.recover(draw),

@@ -185,7 +185,28 @@ fn p_4_and_p_6_what_comes_first() {
     };
     first(ResourceKind::Runtime).then(permitted).breaks("P-4", "before what comes first");
     first(ResourceKind::Attempt).then(permitted).breaks("P-4", "before what comes first");
+    first(ResourceKind::Container).then(permitted).breaks("P-4", "before what comes first");
     first(ResourceKind::Worktree).then(permitted).holds("P-4");
+    // C-7: what was given up may live; a row says it better, and a person's word says enough.
+    let ended = |kind, result, status: Option<RuntimeStatus>| {
+        let runtime_id = status.map(|_| RuntimeId(5));
+        good()
+            .given(move |v| v.repos.edit(2).unwrap().status = RepoStatus::Deleted)
+            .given(move |v| {
+                let (path, row) = (None, resource(6, 1, 2, result));
+                v.resources.insert(Resource { kind, path, runtime_id, ..row });
+                if let Some(status) = status {
+                    v.runtimes.insert(Runtime { status, ..runtime(5, 2, 2) });
+                }
+            })
+            .then(permitted)
+    };
+    let (failed, running) = (ResourceResult::Failed, Some(RuntimeStatus::Stopping));
+    ended(ResourceKind::Runtime, failed, running).breaks("P-4", "before what comes first");
+    ended(ResourceKind::Runtime, failed, None).breaks("P-4", "before what comes first");
+    ended(ResourceKind::Sandbox, failed, None).breaks("P-4", "before what comes first");
+    ended(ResourceKind::Runtime, failed, Some(RuntimeStatus::Stopped)).holds("P-4");
+    ended(ResourceKind::Sandbox, ResourceResult::Forgotten, None).holds("P-4");
     let runs = good().given(|v| v.runtimes.insert(runtime(5, 2, 2)));
     runs.clone().then(permitted).breaks("P-4", "a runtime may stand in");
     let old = runs.given(|v| v.repos.edit(2).unwrap().status = RepoStatus::Deleted);

@@ -124,6 +124,10 @@ fn p_34_a_turn_is_its_instances() {
     parked.clone().by(begin(false, true)).then(end).holds("P-34");
     parked.clone().by(begin(true, true)).then(end).breaks("P-34", "no say");
     parked.by(begin(false, false)).then(end).breaks("P-34", "no say");
+    let declare = Command::Operator(OperatorCommand::DeclareStopped { runtime: RuntimeId(1) });
+    let stopped = |v: &mut View| v.runtimes.edit(1).unwrap().status = RuntimeStatus::Stopped;
+    good().by(declare).then(stopped).breaks("P-34", "said to be stopped");
+    good().given(|v| v.turns.remove(1)).by(declare).then(stopped).holds("P-34");
 }
 
 #[test]
@@ -198,4 +202,7 @@ fn p_23_a_turn_begins_on_a_runtime_that_stops() {
         v.runtimes.edit(1).unwrap().kind = RuntimeKind::Local;
     });
     elsewhere.breaks("P-23", "process of another instance");
+    let moved = begins(RuntimeStatus::Running)
+        .given(|v| v.runtimes.edit(1).unwrap().task_environment_id = Some(EnvironmentId(77)));
+    moved.breaks("P-23", "stands in another environment");
 }

@@ -43,6 +43,7 @@ pub const KILLS: &[Kill] = &[
     kill(&[Guard::ProvenDead], runtime_out_of_reach, "P-28", 2),
     kill(&[Guard::ResourceWaiting], forgotten_meanwhile, "P-13", 4),
     kill(&[Guard::RuntimesFirst], runtime_and_worktree, "P-4", 2),
+    kill(&[Guard::RuntimeIdle], declared_at_work, "P-34", 1),
     kill(&[Guard::AttemptsFirst], attempt_and_worktree, "P-4", 2),
     kill(&[Guard::NotTakenOver], delete_in_preparation, "P-6", 2),
     kill(&[Guard::ConsentCovers], consent_for_another_kind, "P-38", 2),
@@ -190,6 +191,14 @@ fn runtime_out_of_reach() -> System {
 
 fn runtime_and_worktree() -> System {
     system(ran()).with(Cleaner::new(0))
+}
+
+/// An operator says of a runtime that it is stopped, while a turn runs on it.
+fn declared_at_work() -> System {
+    let mut world = owned(1);
+    run(&mut world);
+    let command = Command::Operator(OperatorCommand::DeclareStopped { runtime: runtime(0) });
+    system(world).with(insists("an operator", "says that runtime 0 is stopped", command))
 }
 
 /// A maker was at work in the environment when the task was archived.

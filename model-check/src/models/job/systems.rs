@@ -3,9 +3,10 @@
 
 use freehold_kernel::properties::Place;
 use freehold_kernel::{
-    Command, JobState, Materialised, OperatorCommand, Permissions, Reason, RemovalOutcome,
-    ResourceResult, SalvageState, SessionCommand, SessionSource, Settings, Span, TaskLifecycle,
-    TrashState, Trigger, Unsaved, UnsavedPolicy,
+    Command, JobState, Materialised, OperatorCommand, Origin, Permissions, Reason, RemovalOutcome,
+    ResourceKind, ResourceResult, RuntimeKind, SalvageState, SessionCommand, SessionSource,
+    Settings, Span, TaskLifecycle, TrashState, Trigger, TurnCommand, TurnPhase, Unsaved,
+    UnsavedPolicy,
 };
 
 use super::scenes::*;
@@ -69,6 +70,12 @@ pub const SYSTEMS: &[Entry] = &[
     ci("job-writer", "work goes on during the salvage", writer, 25_395),
     ci("job-tasks", "two tasks, two workers", || tasks(CALM), 10_801),
     ci("job-reset", "a reset's old worktree, lent on and deleted", reset, 218_048),
+    ci(
+        "job-reset-runtimes",
+        "a reset's runtime is out of reach, is given up, and is said to be stopped",
+        reset_runtimes,
+        139_710,
+    ),
     ci(
         "job-workers-faults",
         "two workers, where a claim lapses under its holder and replies are lost",
@@ -153,6 +160,14 @@ fn ended(w: &World, state: JobState) -> bool {
 
 fn settled(w: &World, result: ResourceResult, reason: Reason) -> bool {
     w.view.resources.iter().any(|r| r.result == result && r.reason == reason)
+}
+
+/// Something of a job was given up, since a runtime may live.
+fn given_up(w: &World, kind: ResourceKind) -> bool {
+    w.view.resources.iter().any(|r| {
+        let alive = r.result == ResourceResult::Failed && r.reason == Reason::RuntimeAlive;
+        alive && r.kind == kind
+    })
 }
 
 fn sized(system: System, size: Size) -> System {
@@ -549,6 +564,42 @@ fn reset() -> System {
         .holding("W-20 the old worktree of a reset is removed", |w| {
             let kept = settled(w, ResourceResult::Kept, Reason::OwnedElsewhere);
             if kept { Err("it was kept as another's".to_owned()) } else { Ok(()) }
+        });
+    sized(system, SMALL)
+}
+
+/// T-10, C-7: what ran in the environment cannot be stopped for as long as anybody tries, while
+/// the next turn runs in the new one.
+fn reset_runtimes() -> System {
+    let mut world = owned(1);
+    run(&mut world);
+    operated(&mut world, 0, Trigger::EnvironmentReset);
+    let stopped = Command::Operator(OperatorCommand::DeclareStopped { runtime: runtime(0) });
+    let next = Command::Turn(TurnCommand::Submit {
+        session: session(0),
+        input: input(1),
+        origin: Origin::Person,
+        turn: turn(1),
+        runtime: runtime(1),
+        runtime_kind: RuntimeKind::Local,
+        instance: instance(0),
+    });
+    let system = System::new("job-reset-runtimes", world)
+        .with(Cleaner::new(0))
+        .with(Recovery { instance: 0 })
+        .with(Clock)
+        .with(Outsider { deeds: vec![Deed::LoseRuntimes, Deed::FindRuntimes] })
+        .with(asks("a person", "writes to session 0 again", next))
+        .with(asks("an operator", "says that runtime 0 is stopped", stopped))
+        .with(retries())
+        .allowing(1, Fault::Outsider)
+        .sometimes("runtime never stopped", |w| given_up(w, ResourceKind::Runtime))
+        .sometimes("its worktree kept for it", |w| given_up(w, ResourceKind::Worktree))
+        .sometimes("said to be stopped, and removed", |w| {
+            gone(w) && given_up(w, ResourceKind::Runtime)
+        })
+        .sometimes("removed while the next turn runs", |w| {
+            gone(w) && w.view.turns.iter().any(|t| t.phase != TurnPhase::Ended)
         });
     sized(system, SMALL)
 }
