@@ -343,6 +343,9 @@ guards! {
     RemovalLapsed = "removal_lapsed", Rule, "C-18, P-12",
         "the executor of the removal may still live",
         "wait for the lease", true;
+    TokenFresh = "token_fresh", Validation, "C-18, W-5",
+        "the token is the one that is taken over",
+        "bring a new one: whoever had the old one must not go on with it", false;
     SalvagedFirst = "salvaged_first", Rule, "W-34, P-29",
         "unsaved work has not been salvaged",
         "salvage it first", false;

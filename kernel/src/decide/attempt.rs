@@ -92,30 +92,13 @@ impl<G: GuardSet> Ctx<'_, G> {
         self.hold(Guard::AttemptNew, known.is_none(), || {
             InTheWay::of(known.iter().map(Row::row_key))
         })?;
-        self.open_task(&owner)?;
-        let slot = attempts_in(self.view, environment.id)
-            .find(|a| a.repository_id == repository && a.branch_slug == slug)
-            .map(Row::row_key);
-        self.hold(Guard::SlotUnattempted, slot.is_none(), || InTheWay::of(slot.into_iter()))?;
-        let kind = self.slot_for(&environment, repo, repository, slug, branch)?;
-        // C-18: what is being removed there may have no row any more. A purge is elsewhere.
-        let removing = self
-            .view
-            .removals
-            .iter()
-            .find(|r| r.is_unsettled() && r.path == path && r.authority != AuthorityKind::Trash)
-            .copied();
-        self.hold(Guard::NoUnsettledRemoval, removing.is_none(), || {
-            InTheWay::of(removing.iter().map(Row::row_key))
-        })?;
-        self.path_free(path, Some(repo))?;
-        self.view.attempts.insert(Attempt {
+        let attempt = Attempt {
             id,
             token,
             task_id: owner.id,
             task_environment_id: environment.id,
             repo_id: repo,
-            kind,
+            kind: AttemptKind::Create,
             repository_id: repository,
             branch_slug: slug,
             root_id: root.id,
@@ -129,23 +112,51 @@ impl<G: GuardSet> Ctx<'_, G> {
             lease_until: self.now + self.settings().removal_lease,
             created_at: self.now,
             updated_at: self.now,
-        });
-        self.event(
-            EventKind::AttemptBegun,
-            RowKey { table: TableId::Attempts, key: Key::of(id.0) },
-            "",
-        );
+        };
+        self.record_attempt(attempt, &environment, &owner, "")?;
+        Ok(Reply::Done)
+    }
+
+    /// What every making has to pass, and its row (W-1). Its kind is found here.
+    pub(crate) fn record_attempt(
+        &mut self,
+        attempt: Attempt,
+        environment: &Environment,
+        owner: &Task,
+        says: &'static str,
+    ) -> Result<(), Refusal> {
+        let Attempt { repo_id: repo, repository_id: repository, branch_slug: slug, .. } = attempt;
+        let Attempt { path, branch, .. } = attempt;
+        self.open_task(owner)?;
+        let slot = attempts_in(self.view, environment.id)
+            .find(|a| a.repository_id == repository && a.branch_slug == slug)
+            .map(Row::row_key);
+        self.hold(Guard::SlotUnattempted, slot.is_none(), || InTheWay::of(slot.into_iter()))?;
+        let kind = self.slot_for(environment, repo, repository, slug, branch)?;
+        // C-18: what is being removed there may have no row any more. A purge is elsewhere.
+        let removing = self
+            .view
+            .removals
+            .iter()
+            .find(|r| r.is_unsettled() && r.path == path && r.authority != AuthorityKind::Trash)
+            .copied();
+        self.hold(Guard::NoUnsettledRemoval, removing.is_none(), || {
+            InTheWay::of(removing.iter().map(Row::row_key))
+        })?;
+        self.path_free(path, Some(repo))?;
+        self.view.attempts.insert(Attempt { kind, ..attempt });
+        self.event(EventKind::AttemptBegun, attempt.row_key(), says);
         self.view.tasks.touch(owner.id.0);
         let now = self.now;
         if let Some(row) = self.view.environments.edit(environment.id.0) {
             row.status = EnvironmentStatus::Creating;
             row.updated_at = now;
         }
-        Ok(Reply::Done)
+        Ok(())
     }
 
     /// What the attempt is for: a new row, or one whose worktree is not on the disk (W-6, W-7).
-    pub(crate) fn slot_for(
+    fn slot_for(
         &self,
         environment: &Environment,
         repo: RepoId,
@@ -342,6 +353,7 @@ impl<G: GuardSet> Ctx<'_, G> {
             self.own(&attempt, machine::attempt::Input::Adopt)?;
             return Ok(Reply::Adopted.into());
         }
+        self.hold(Guard::TokenFresh, token != attempt.token, at)?;
         let lease = self.now + self.settings().removal_lease;
         if is_open(&attempt) {
             self.undo_attempt(&attempt, token)?;

@@ -421,6 +421,8 @@ impl<G: GuardSet> Ctx<'_, G> {
         self.hold(Guard::RootServed, served, at)?;
         let own = removal.instance_id == instance.id;
         self.hold(Guard::RemovalLapsed, own || removal.lease_until <= self.now, at)?;
+        // C-18: under the old token whoever had it would go on beside the new executor.
+        self.hold(Guard::TokenFresh, token != old_token, at)?;
         let row = Removal {
             token,
             instance_id: instance.id,

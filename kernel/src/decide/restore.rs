@@ -1,6 +1,5 @@
 //! Restores out of trash, in place (W-35, W-4), and the end of a salvage by consent (W-34).
 
-use super::relations::*;
 use super::{Ctx, known};
 use crate::command::AttemptCommand;
 use crate::decision::*;
@@ -62,31 +61,13 @@ impl<G: GuardSet> Ctx<'_, G> {
             })?;
             return self.illegal(trash.row_key());
         };
-        self.open_task(&owner)?;
-        let slot = attempts_in(self.view, environment.id)
-            .find(|a| a.repository_id == row.repository_id && a.branch_slug == row.branch_slug)
-            .map(Row::row_key);
-        self.hold(Guard::SlotUnattempted, slot.is_none(), || InTheWay::of(slot.into_iter()))?;
-        let kind =
-            self.slot_for(&environment, row.id, row.repository_id, row.branch_slug, branch)?;
-        // Its own removal, if that is not settled yet, lies on this path too (C-18).
-        let removing = self
-            .view
-            .removals
-            .iter()
-            .find(|r| r.is_unsettled() && r.path == path && r.authority != AuthorityKind::Trash)
-            .map(Row::row_key);
-        self.hold(Guard::NoUnsettledRemoval, removing.is_none(), || {
-            InTheWay::of(removing.into_iter())
-        })?;
-        self.path_free(path, Some(row.id))?;
         let attempt = Attempt {
             id,
             token,
             task_id: owner.id,
             task_environment_id: environment.id,
             repo_id: row.id,
-            kind,
+            kind: AttemptKind::Recreate,
             repository_id: row.repository_id,
             branch_slug: row.branch_slug,
             root_id: trash.root_id,
@@ -102,15 +83,8 @@ impl<G: GuardSet> Ctx<'_, G> {
             created_at: self.now,
             updated_at: self.now,
         };
-        self.view.attempts.insert(attempt);
-        self.event(EventKind::AttemptBegun, attempt.row_key(), "restore");
+        self.record_attempt(attempt, &environment, &owner, "restore")?;
         self.move_trash(&trash, machine::trash::Input::Restore, EventKind::TrashRestoring)?;
-        self.view.tasks.touch(owner.id.0);
-        let now = self.now;
-        if let Some(row) = self.view.environments.edit(environment.id.0) {
-            row.status = EnvironmentStatus::Creating;
-            row.updated_at = now;
-        }
         Ok(Reply::Done)
     }
 

@@ -211,3 +211,77 @@ fn removal_record_step() {
         ],
     );
 }
+
+/// C-18, W-5: a takeover under the old token would leave whoever had it at work beside the new one.
+#[test]
+fn a_takeover_brings_a_token_of_its_own() {
+    let take = |token| {
+        let (removal, old_token, instance) = (RemovalId(30), Token(31), InstanceId(1));
+        Command::Cleanup(CleanupCommand::TakeOverRemoval { removal, old_token, token, instance })
+    };
+    let mut base = after(&[claim(), permit()]);
+    base.removals.edit(30).unwrap().lease_until = Time(0);
+    base.commit();
+    let rows: &[(&str, Break)] = &[
+        ("removal_unsettled", |v, _| {
+            v.removals.edit(30).unwrap().outcome = Some(RemovalOutcome::Returned);
+        }),
+        ("removal_token", |v, _| v.removals.edit(30).unwrap().token = Token(99)),
+        ("instance_known", no_instance),
+        ("instance_alive", dead_instance),
+        ("root_served", other_host),
+        ("removal_lapsed", |v, _| {
+            let row = v.removals.edit(30).unwrap();
+            (row.instance_id, row.lease_until) = (InstanceId(99), Time(i64::MAX));
+        }),
+        ("token_fresh", |_, e| {
+            if let Command::Cleanup(CleanupCommand::TakeOverRemoval { token, old_token, .. }) =
+                &mut e.command
+            {
+                *token = *old_token;
+            }
+        }),
+    ];
+    table("removal.take_over", &base, take(Token(32)), rows);
+}
+
+#[test]
+fn attempt_recover() {
+    let recover = |token| {
+        Command::Attempt(AttemptCommand::Recover {
+            attempt: AttemptId(8),
+            token,
+            instance: InstanceId(1),
+            evidence: Evidence {
+                found: Found::Missing,
+                unsaved: Unsaved::NONE,
+                obstacle: Reason::None,
+                head: None,
+            },
+        })
+    };
+    let mut base = world().clone();
+    let row = *base.attempts.id(1).unwrap();
+    let (id, token, state) = (AttemptId(8), Token(8), AttemptState::Intended);
+    base.attempts.insert(Attempt { id, token, state, lease_until: Time(0), ..row });
+    base.commit();
+    let rows: &[(&str, Break)] = &[
+        ("permission", permission),
+        ("request_content", request_content),
+        ("attempt_known", |v, _| v.attempts.remove(8)),
+        ("instance_known", no_instance),
+        ("instance_alive", dead_instance),
+        ("root_served", other_host),
+        ("attempt_lapsed", |v, _| {
+            if let Some(row) = v.attempts.edit(8) {
+                row.lease_until = Time(i64::MAX);
+            }
+        }),
+        ("token_fresh", |_, e| {
+            if let Command::Attempt(AttemptCommand::Recover { token, .. }) = &mut e.command {
+                *token = Token(8);
+            }
+        }),
+    ];
+    table("attempt.recover", &base, recover(Token(9)), rows);
+}

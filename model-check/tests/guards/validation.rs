@@ -7,7 +7,7 @@ use freehold_model_check::models::actors::Operator;
 use freehold_model_check::models::actors::maker::begin as begin_attempt;
 use freehold_model_check::models::names::*;
 use freehold_model_check::models::{begin, names};
-use freehold_model_check::world::Sender;
+use freehold_model_check::world::{LAPSED, Sender};
 
 /// An input of the wrong shape.
 type Example = (Guard, fn() -> (World, Command));
@@ -260,6 +260,16 @@ const EXAMPLES: &[Example] = &[
         removed.materialised = Materialised::No;
         world.view.commit();
         (world, attempt_with(|a| a.slug = slug(0)))
+    }),
+    (Guard::TokenFresh, || {
+        let mut world = base();
+        world.prepare(attempt_with(|_| ()));
+        let (attempt, token) = (attempt(1), maker_token(1));
+        world.view.attempts.edit(attempt.0).expect("it was begun").lease_until = LAPSED;
+        world.view.commit();
+        let (instance, evidence) = (instance(0), EVIDENCE);
+        let recover = AttemptCommand::Recover { attempt, token, instance, evidence };
+        (world, Command::Attempt(recover))
     }),
     (Guard::RemovalNew, || {
         let (mut world, token) = claimed();
