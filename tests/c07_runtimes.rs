@@ -938,3 +938,56 @@ fn c07_the_doctor_tells_of_handles_without_a_process() {
     assert_eq!(program(&ground, &["work"]).0, 0);
     assert_eq!(status(&host, &runtime), RuntimeStatus::Stopped);
 }
+
+/// S-14, S-10: nobody can speak to the agent of an instance that is gone. It is stopped, and its
+/// turn ends, so that what waits behind it goes on; while its instance may come back, it is left.
+#[test]
+fn s14_an_agent_whose_instance_is_gone_is_stopped_and_its_turn_ends() {
+    let ground = Ground::new();
+    let told = Told::new(Liveness::Alive);
+    let host = ground.host_with_runtimes(&told);
+    settled(&ground, &host);
+    submit(&host, "s", "one").unwrap();
+    support::run(&host, "one");
+    let other = ground.host_with_runtimes(&told);
+    let open = || {
+        let rows = rows(&other, &[TableId::Turns, TableId::Runtimes]);
+        let turn = *rows.view.turns.iter().next().unwrap();
+        (turn.outcome, rows.view.runtimes.iter().next().unwrap().status)
+    };
+    // Its lease lapsed, and it comes back: nothing is taken from it, however often that happens.
+    for _ in 0..3 {
+        ground.lapse(Span::seconds(40));
+        other.tick().unwrap();
+        host.renew().unwrap();
+        other.tick().unwrap();
+    }
+    assert_eq!(open(), (None, RuntimeStatus::Running));
+    // Who renews the turn lives, even if he does not say so of the instance.
+    ground.lapse(Span::seconds(40));
+    let instance = host.instance();
+    host.ask(&ann(), None, |c| {
+        let (turn, instance) = (c.id("turn-one")?, c.id(&instance)?);
+        Ok(Command::Turn(TurnCommand::Renew { turn, instance }))
+    })
+    .unwrap();
+    other.tick().unwrap();
+    ground.lapse(Span::seconds(29));
+    other.tick().unwrap();
+    assert_eq!(open(), (None, RuntimeStatus::Running));
+    drop(host);
+    // Seen gone, and seen gone a lease later.
+    for expected in [RuntimeStatus::Running, RuntimeStatus::Stopping] {
+        ground.lapse(Span::seconds(31));
+        other.tick().unwrap();
+        assert_eq!(open(), (None, expected));
+    }
+    assert_eq!(told.stopped(), Vec::<String>::new());
+    told.answer(Liveness::Dead);
+    other.tick().unwrap();
+    assert_eq!(told.stopped(), ["runtime-one"]);
+    assert_eq!(open(), (None, RuntimeStatus::Stopped));
+    other.tick().unwrap();
+    assert_eq!(open(), (Some(TurnOutcome::Interrupted), RuntimeStatus::Stopped));
+    assert_eq!(submit(&other, "s", "two").unwrap(), Reply::Done);
+}

@@ -153,6 +153,8 @@ pub struct Host<S, W, D = OnThisThread> {
     renewed: Mutex<Instant>,
     /// The runtimes that recovery tried to stop in vain, and until when it leaves them.
     pub(crate) vain: Mutex<BTreeMap<RuntimeId, Time>>,
+    /// The living processes whose instance is gone, and since when recovery has seen that.
+    pub(crate) lone: Mutex<BTreeMap<RuntimeId, Time>>,
     moment: Box<dyn Fn() -> Instant + Send + Sync>,
     repositories: Box<dyn Fn(&str) -> PathBuf + Send + Sync>,
 }
@@ -178,6 +180,7 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
             machine: machine.to_owned(),
             renewed: Mutex::new(Instant::now()),
             vain: Mutex::default(),
+            lone: Mutex::default(),
             moment: Box::new(Instant::now),
             repositories: Box::new(|name| PathBuf::from(name)),
         };
@@ -442,12 +445,17 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     }
 
     pub(crate) fn report_stopped(&self, runtime: &str) -> Result<Accepted, HostError> {
+        self.report(runtime, RuntimeStatus::Stopped)
+    }
+
+    pub(crate) fn report(
+        &self,
+        runtime: &str,
+        status: RuntimeStatus,
+    ) -> Result<Accepted, HostError> {
         self.ask(&Who::system(), None, |c| {
             let runtime = c.text(runtime)?;
-            Ok(Command::Turn(TurnCommand::ReportRuntime {
-                runtime,
-                status: RuntimeStatus::Stopped,
-            }))
+            Ok(Command::Turn(TurnCommand::ReportRuntime { runtime, status }))
         })
     }
 

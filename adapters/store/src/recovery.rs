@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use freehold_kernel::{
     Attempt, AttemptCommand, AttemptState, CleanupCommand, Command, Guard, Job, JobState, Kind,
-    Liveness, Reply, Runtime, RuntimeStatus, SessionLifecycle, SystemCommand, TableId, Token,
-    TurnPhase, WorkspaceState,
+    Liveness, Reply, Runtime, RuntimeKind, RuntimeStatus, SessionLifecycle, SystemCommand, TableId,
+    Time, Token, TurnPhase, WorkspaceState,
 };
 
 use crate::host::{Drive, Host, HostError, Who, fresh};
@@ -19,17 +19,17 @@ use crate::store::{Read, Rows, Store};
 use crate::worker::{Ticked, lapsed, unresolved};
 use crate::workspaces::Workspaces;
 
+/// The phases of a turn that has not ended (S-10).
+const UNDER_WAY: [&str; 5] =
+    ["waiting_for_slot", "running", "between_legs", "draining", "background"];
+
 impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     pub(crate) fn recover(&self, ticked: &mut Ticked) -> Result<(), HostError> {
         let rows = self.read(&[
             Read::by(TableId::Jobs, "state", &["prepared"]),
             Read::by(TableId::Workspaces, "state", &["deleting"]),
             Read::by(TableId::Sessions, "lifecycle", &["closing"]),
-            Read::by(
-                TableId::Turns,
-                "phase",
-                &["waiting_for_slot", "running", "between_legs", "draining", "background"],
-            ),
+            Read::by(TableId::Turns, "phase", &UNDER_WAY),
             Read::by(TableId::JobRoots, "state", &["running", "pending", "retry_wait"]),
             Read::by(TableId::Attempts, "state", &["intended", "materialised", "compensating"]),
             Read::all(TableId::ManagedRoots),
@@ -106,9 +106,10 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
         let living = ["starting", "running", "stopping"];
         let rows = self.read(&[
             Read::by(TableId::Runtimes, "status", &living),
+            Read::by(TableId::Turns, "phase", &UNDER_WAY),
             Read::all(TableId::Instances),
         ])?;
-        let mut left = Vec::new();
+        let (mut left, mut lone) = (Vec::new(), Vec::new());
         for row in rows.view.runtimes.iter() {
             if about_to_begin(&rows, row) {
                 continue;
@@ -127,13 +128,54 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
                     }
                 }
                 (Liveness::Alive | Liveness::Unknown, RuntimeStatus::Stopping) => left.push(handle),
+                (Liveness::Alive, RuntimeStatus::Starting | RuntimeStatus::Running)
+                    if is_lone(&rows, row) =>
+                {
+                    lone.push((*row, handle.id));
+                }
                 (
                     Liveness::Alive | Liveness::Unknown,
                     RuntimeStatus::Starting | RuntimeStatus::Running | RuntimeStatus::Stopped,
                 ) => {}
             }
         }
+        self.stop_lone(&lone, rows.view.now, ticked)?;
         self.stop_left(&left, ticked)
+    }
+
+    /// S-14: a process that nobody can speak to is asked to stop, once this instance has seen for a
+    /// whole lease that its own is gone: one that only slept comes back before. Its turn, if it has
+    /// one, ends as interrupted when it is proven dead.
+    fn stop_lone(
+        &self,
+        seen: &[(Runtime, String)],
+        now: Time,
+        ticked: &mut Ticked,
+    ) -> Result<(), HostError> {
+        let lease = self.settings()?.lease;
+        let mut known = self.lone.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        known.retain(|id, _| seen.iter().any(|(row, _)| row.id == *id));
+        for (row, id) in seen {
+            if *known.entry(row.id).or_insert(now) + lease > now {
+                continue;
+            }
+            // Looked at again, as before a report that it is stopped.
+            let owner = uuid_text(row.instance_id.0);
+            let rows = self.read(&[
+                Read::by(TableId::Runtimes, "id", &[id]),
+                Read::by(TableId::Turns, "phase", &UNDER_WAY),
+                Read::by(TableId::Instances, "id", &[&owner]),
+            ])?;
+            let same = rows.view.runtimes.id(row.id.0) == Some(row);
+            if same
+                && is_lone(&rows, row)
+                && self.report(id, RuntimeStatus::Stopping)?.reply != Reply::Unchanged
+            {
+                ticked.recovered += 1;
+            }
+        }
+        *self.lone.lock().unwrap_or_else(PoisonError::into_inner) = known;
+        Ok(())
     }
 
     /// Looked at again, since others were looked at for seconds in between: its owner may have
@@ -366,6 +408,15 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
 fn about_to_begin(rows: &Rows, runtime: &Runtime) -> bool {
     let held = rows.view.instances.id(runtime.instance_id.0);
     runtime.status == RuntimeStatus::Starting && held.is_some_and(|i| i.lease_until > rows.view.now)
+}
+
+/// Whether it is a process whose instance is gone, and with it whoever renewed a turn on it: nobody
+/// else can speak to it.
+fn is_lone(rows: &Rows, runtime: &Runtime) -> bool {
+    let now = rows.view.now;
+    let held = rows.view.instances.id(runtime.instance_id.0).is_some_and(|i| i.lease_until > now);
+    let renewed = rows.view.turns.iter().any(|t| t.runtime_id == runtime.id && t.lease_until > now);
+    runtime.kind == RuntimeKind::Local && !held && !renewed
 }
 
 /// Whether no close that lives, no barrier that lives and no job has this stop to do. What a job

@@ -354,6 +354,7 @@ impl<G: GuardSet> Ctx<'_, G> {
             self.own(&attempt, machine::attempt::Input::Adopt)?;
             return Ok(Reply::Adopted.into());
         }
+        self.hold(Guard::TokenFresh, token != attempt.token, at)?;
         let lease = self.now + self.settings().removal_lease;
         if is_open(&attempt) {
             self.undo_attempt(&attempt, token)?;

@@ -1,6 +1,7 @@
 //! Model 5 of 09: cascades and deletions of workspaces: parent, child and grandchild, somebody who
 //! creates or moves a task meanwhile, a crash between two barriers, the way back; and quick chats.
 
+use freehold_kernel::properties::Place;
 use freehold_kernel::{
     Command, Guard, InputId, JobState, OperationCommand, Origin, RuntimeKind, SessionCommand,
     SessionSource, TaskCommand, TaskKind, TaskLifecycle, Trigger, TurnCommand, TurnOutcome,
@@ -188,6 +189,13 @@ fn family() -> World {
 }
 
 fn faults(system: System, size: Size) -> System {
+    let system = if size.worktree {
+        system.sometimes("worktree removed", |w| {
+            w.disk.worktrees.iter().any(|t| t.place == Place::Gone)
+        })
+    } else {
+        system
+    };
     system
         .allowing(size.crashes, Fault::Crash)
         .allowing(size.slow, Fault::Slow)

@@ -27,7 +27,7 @@ pub struct Entry {
     pub scope: Scope,
     /// Makes it.
     pub build: fn() -> System,
-    /// Its unique states, with its symmetries; pinned. 0: not counted yet.
+    /// Its unique states, with its symmetries; pinned.
     pub states: usize,
 }
 

@@ -83,14 +83,6 @@ pub const SYSTEMS: &[Entry] = &[
         build: || archive("turns-large", Size::LARGE),
         states: 666_525,
     },
-    Entry {
-        name: "turns-large-faults",
-        model: 3,
-        says: "the same with two crashes and a slow holder",
-        scope: Scope::Long,
-        build: || archive("turns-large", Size { crashes: 2, slow: 1, ..Size::LARGE }),
-        states: 0,
-    },
 ];
 
 /// How large a system is.
@@ -288,6 +280,10 @@ fn drain() -> System {
             w.view.inputs.iter().any(|i| i.state == InputState::Queued)
                 && w.view.turns.iter().all(|t| t.phase == TurnPhase::Ended)
         })
+        .sometimes("a turn of each instance", |w| {
+            let by = |n: u8| w.view.turns.iter().any(|t| t.instance_id == instance(n));
+            by(0) && by(1)
+        })
         .sometimes("what waited goes first", |w| {
             let at = |n: u8, is| w.view.inputs.id(input(n).0).is_some_and(|i| i.state == is);
             at(0, InputState::Delivered)
@@ -326,6 +322,15 @@ fn archive(name: &'static str, size: Size) -> System {
                         .any(|s| s.lifecycle == SessionLifecycle::Open && s.epoch > 1)
             },
         );
+    }
+    if size.sessions > 1 {
+        system = system
+            .sometimes("two sessions at work", |w| {
+                w.view.turns.iter().filter(|t| t.phase == TurnPhase::Running).count() > 1
+            })
+            .sometimes("three inputs reached their outcome", |w| {
+                w.view.inputs.iter().filter(|i| i.state != InputState::Queued).count() > 2
+            });
     }
     system
         .sometimes("cancelled with its task", |w| {

@@ -31,6 +31,18 @@ impl Fault {
     /// Every kind.
     pub const ALL: [Fault; 6] =
         [Fault::Crash, Fault::Slow, Fault::LostReply, Fault::Doubled, Fault::Disk, Fault::Outsider];
+
+    /// The circumstance that one of this kind has happened, by its name.
+    pub const fn happens(self) -> &'static str {
+        match self {
+            Fault::Crash => "somebody dies",
+            Fault::Slow => "a lease lapses under its holder",
+            Fault::LostReply => "a reply is lost",
+            Fault::Doubled => "something on disk happens twice",
+            Fault::Disk => "the disk says no",
+            Fault::Outsider => "somebody interferes",
+        }
+    }
 }
 
 /// One who acts: an instance's maker or worker, a person, time.

@@ -184,11 +184,12 @@ impl System {
     /// With a circumstance that must be met somewhere.
     ///
     /// # Panics
-    /// If there are more than 64.
+    /// If there are more than 58: each kind of fault that the system allows is one by itself.
     #[must_use]
     pub fn sometimes(mut self, name: impl Into<String>, holds: Circumstance) -> System {
         self.forget();
-        assert!(self.circumstances.len() < 64, "a system has at most 64 circumstances");
+        let most = 64 - FAULTS;
+        assert!(self.circumstances.len() < most, "a system has at most {most} circumstances");
         self.circumstances.push((name.into(), holds));
         self
     }
@@ -268,6 +269,11 @@ impl System {
             seen |= u64::from(circumstance(world)) << bit;
         }
         (broken.map_or(Ok(()), Err), seen)
+    }
+
+    /// The kinds of faults that may happen at all.
+    fn allowed(&self) -> impl Iterator<Item = Fault> + '_ {
+        Fault::ALL.into_iter().filter(|fault| self.left[*fault as usize] > 0)
     }
 
     fn terms(&self) -> Terms<'_> {
@@ -415,11 +421,17 @@ impl Model for System {
     }
 
     fn circumstances(&self) -> Vec<String> {
-        self.circumstances.iter().map(|(name, _)| name.clone()).collect()
+        let named = self.circumstances.iter().map(|(name, _)| name.clone());
+        named.chain(self.allowed().map(|fault| fault.happens().to_owned())).collect()
     }
 
     fn seen(&self, state: State) -> u64 {
-        self.memo().worlds.known(state.world).seen
+        let mut seen = self.memo().worlds.known(state.world).seen;
+        for (n, fault) in self.allowed().enumerate() {
+            let spent = state.left[fault as usize] < self.left[fault as usize];
+            seen |= u64::from(spent) << (self.circumstances.len() + n);
+        }
+        seen
     }
 
     fn tell(&self, state: State, edge: usize) -> Line {

@@ -210,12 +210,12 @@ impl<B: Backend> Driver<B> {
                 .iter()
                 .position(|(_, w)| matches!(w, Worker::Executor(r, _, Some(_)) if *r == removal));
             let Some(at) = found else { return Ok(()) };
-            let manner = match draw.below(24) {
-                19 => Manner::FailingAfter(Reason::Io),
-                20 => Manner::Lazy,
-                21 => Manner::Failing(Reason::Io),
-                22 => Manner::Failing(Reason::Permission),
-                23 => Manner::Dying,
+            let manner = match draw.below(16) {
+                11 => Manner::FailingAfter(Reason::Io),
+                12 => Manner::Lazy,
+                13 => Manner::Failing(Reason::Io),
+                14 => Manner::Failing(Reason::Permission),
+                15 => Manner::Dying,
                 _ => Manner::Honest,
             };
             self.step(draw, at, manner)?;

@@ -2,8 +2,8 @@
 //! attempt is still its own, makes the worktree, and asks for the canonical row. One who makes a
 //! recorded worktree again (W-7) does the same for a row that is there.
 
-use freehold_kernel::properties::Hand;
-use freehold_kernel::{AttemptCommand, Command, Materialised};
+use freehold_kernel::properties::{Hand, Place};
+use freehold_kernel::{AttemptCommand, Command, Materialised, TrashState};
 
 use crate::models::begin::put_worktree;
 use crate::models::names::*;
@@ -40,6 +40,17 @@ pub enum Making {
     Dead,
     /// Dead, but its git still runs and holds the lock.
     Orphaned,
+}
+
+/// What a making is about, once it is begun.
+#[derive(Clone, Copy, Debug)]
+struct Site {
+    /// The number of the attempt.
+    n: u8,
+    /// The number of the worktree's stamp and path.
+    of: u8,
+    /// It is brought back out of trash instead of made (W-35).
+    out_of_trash: bool,
 }
 
 /// The command that begins attempt `n`.
@@ -108,6 +119,60 @@ pub struct Recreator {
     pub instance: u8,
 }
 
+/// Brings the worktree of row `of` back out of trash, as attempt `n` (W-35), where it is offered.
+#[derive(Clone, Copy, Debug)]
+pub struct Returner {
+    /// The number of the attempt.
+    pub n: u8,
+    /// The number of the row, and of the worktree's stamp and path.
+    pub of: u8,
+    /// Where.
+    pub environment: u8,
+    /// Whose process.
+    pub instance: u8,
+}
+
+impl Actor for Returner {
+    type Local = Making;
+
+    fn name(&self) -> String {
+        format!("instance {} (restoring)", letter(self.instance))
+    }
+
+    fn begin(&self) -> Making {
+        Making::Idle
+    }
+
+    fn at_rest(&self, local: Making) -> bool {
+        matches!(local, Making::Idle | Making::Ended | Making::Dead)
+    }
+
+    fn act(&self, at: Making, world: &World, steps: &mut Steps<'_, Making>) {
+        let site = Site { n: self.n, of: self.of, out_of_trash: true };
+        if at != Making::Idle {
+            return site.go_on(at, (self.environment, self.instance), world, steps);
+        }
+        let offered = |t: &&freehold_kernel::Trash| {
+            t.state == TrashState::Kept && t.worktree_id == Some(stamp(self.of))
+        };
+        let Some(trash) = world.view.trash.iter().find(offered) else { return };
+        let command = AttemptCommand::BeginRestore {
+            attempt: attempt(self.n),
+            token: maker_token(self.n),
+            trash: trash.id,
+            environment: environment(self.environment),
+            repo: repo(self.of),
+            path: path(self.of),
+            instance: instance(self.instance),
+        };
+        site.record(
+            format_args!("asks to restore worktree {} out of trash", self.of),
+            command,
+            steps,
+        );
+    }
+}
+
 impl Recreator {
     fn maker(self) -> Maker {
         Maker { n: self.n, environment: self.environment, instance: self.instance }
@@ -131,7 +196,8 @@ impl Actor for Recreator {
 
     fn act(&self, at: Making, world: &World, steps: &mut Steps<'_, Making>) {
         if at != Making::Idle {
-            return self.maker().go_on(at, world, steps);
+            let by = (self.environment, self.instance);
+            return self.maker().site().go_on(at, by, world, steps);
         }
         let absent = world
             .view
@@ -141,12 +207,12 @@ impl Actor for Recreator {
         if absent {
             let command = begin_again(self.n, self.of, self.environment, self.instance);
             let says = format_args!("records that it will make worktree {} again", self.of);
-            self.maker().record(says, command, steps);
+            self.maker().site().record(says, command, steps);
         }
     }
 }
 
-impl Maker {
+impl Site {
     fn record(
         self,
         says: std::fmt::Arguments<'_>,
@@ -170,7 +236,17 @@ impl Maker {
     }
 
     fn make(self, world: &mut World) {
-        put_worktree(world, self.n);
+        if !self.out_of_trash {
+            return put_worktree(world, self.of);
+        }
+        let free = world.disk.at(path(self.of)).is_none();
+        if let Some(tree) = world.disk.find_mut(stamp(self.of))
+            && tree.place == Place::InTrash
+            && free
+        {
+            (tree.place, tree.made_by) = (Place::AtHome, Some(attempt(self.n)));
+            tree.moved_by = None;
+        }
     }
 }
 
@@ -194,13 +270,27 @@ impl Actor for Maker {
     }
 
     fn act(&self, at: Making, world: &World, steps: &mut Steps<'_, Making>) {
-        self.go_on(at, world, steps);
+        self.site().go_on(at, (self.environment, self.instance), world, steps);
     }
 }
 
 impl Maker {
-    fn go_on(self, at: Making, world: &World, steps: &mut Steps<'_, Making>) {
-        let (n, attempt, token) = (self.n, attempt(self.n), maker_token(self.n));
+    fn site(self) -> Site {
+        Site { n: self.n, of: self.n, out_of_trash: false }
+    }
+}
+
+impl Site {
+    fn go_on(
+        self,
+        at: Making,
+        (environment, instance): (u8, u8),
+        world: &World,
+        steps: &mut Steps<'_, Making>,
+    ) {
+        let (attempt, token) = (attempt(self.n), maker_token(self.n));
+        let n = self.of;
+        let makes = if self.out_of_trash { "brings back" } else { "makes" };
         let give_up = |steps: &mut Steps<'_, Making>| {
             let command = Command::Attempt(AttemptCommand::GiveUp { attempt, token });
             steps.ask(format_args!("gives up worktree {n}"), Sender::ALL, command, |_, w| {
@@ -209,7 +299,7 @@ impl Maker {
         };
         match at {
             Making::Idle => {
-                let command = begin(n, self.environment, self.instance);
+                let command = begin(self.n, environment, instance);
                 let says = format_args!("records that it will make worktree {n}");
                 self.record(says, command, steps);
             }
@@ -230,7 +320,7 @@ impl Maker {
                 give_up(steps);
             }
             Making::Locked => {
-                steps.outside(format_args!("makes worktree {n} on disk"), |w| {
+                steps.outside(format_args!("{makes} worktree {n} on disk"), |w| {
                     self.make(w);
                     Some(Making::Made)
                 });
@@ -241,7 +331,7 @@ impl Maker {
                 });
             }
             Making::Orphaned => {
-                steps.outside(format_args!("is dead, and its git makes worktree {n}"), |w| {
+                steps.outside(format_args!("is dead, and its git {makes} worktree {n}"), |w| {
                     self.make(w);
                     self.leave(w, Making::Dead)
                 });

@@ -26,7 +26,7 @@ pub use chooser::{Choice, Chooser};
 pub use cleaner::Cleaner;
 pub use closer::Closer;
 pub use executor::{Executor, Hands};
-pub use maker::{Maker, Recreator};
+pub use maker::{Maker, Recreator, Returner};
 pub use operator::Operator;
 pub use outsider::{Calendar, Deed, Outsider};
 pub use person::Person;

@@ -2,7 +2,7 @@
 //! terms other than leases run out.
 
 use freehold_kernel::properties::{Physical, Place};
-use freehold_kernel::{JobState, TrashState, Unsaved};
+use freehold_kernel::{JobState, SalvageState, TrashState, Unsaved};
 
 use super::cleaner::bit;
 use crate::models::names::*;
@@ -184,6 +184,7 @@ impl Actor for Calendar {
                 });
             }
         }
+        Calendar::salvage(world, steps);
         for trash in world.view.trash.iter() {
             let (id, kept) = (trash.id.0, trash.state == TrashState::Kept);
             if kept && trash.restorable_until.is_some_and(|until| until > NOW) {
@@ -194,6 +195,28 @@ impl Actor for Calendar {
                     Some(())
                 });
             }
+        }
+    }
+}
+
+impl Calendar {
+    /// W-34: the retention that a person consented to ends, for one entry.
+    fn salvage(world: &World, steps: &mut Steps<'_, ()>) {
+        let Some(settings) = world.view.settings.id(1) else { return };
+        let long_ago = freehold_kernel::Time(NOW.0 - settings.salvage_retention.0);
+        for entry in world.view.salvage.iter() {
+            let ends = settings.salvage_expires(entry.made_at);
+            if ends.is_none_or(|ends| ends <= NOW) || entry.state == SalvageState::Expired {
+                continue;
+            }
+            let id = entry.id.0;
+            let says = format_args!("passes: the retention of what {} salvaged ends", said(id));
+            steps.outside(says, |w| {
+                w.view.salvage.edit(id)?.made_at = long_ago;
+                w.view.settings.edit(1)?.salvage_consent_at = Some(long_ago);
+                w.view.commit();
+                Some(())
+            });
         }
     }
 }

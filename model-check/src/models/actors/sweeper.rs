@@ -1,6 +1,7 @@
-//! The sweep of trash that was kept (D-20): asks for its purge and does it.
+//! The sweep of trash that was kept (D-20): asks for its purge and does it. Salvage whose retention
+//! is over expires with it (W-34).
 
-use freehold_kernel::{CleanupCommand, Command, TrashState};
+use freehold_kernel::{CleanupCommand, Command, SalvageState, TrashState};
 
 use super::executor::{Executor, Hands};
 use super::worker::execute;
@@ -42,6 +43,13 @@ impl Actor for Sweeper {
                 Some(None)
             });
             return;
+        }
+        for entry in world.view.salvage.iter().filter(|s| s.state != SalvageState::Expired) {
+            let command = CleanupCommand::ExpireSalvage { salvage: entry.id };
+            let says = format_args!("asks to let the salvage of {} expire", said(entry.id.0));
+            steps.ask(says, Sender::ALL, Command::Cleanup(command), |answer, _| {
+                answer.ok().map(|_| None)
+            });
         }
         for trash in world.view.trash.iter().filter(|t| t.state != TrashState::Gone) {
             let (removal, token) = Hands::next_removal(world);

@@ -262,6 +262,12 @@ fn circumstances(mut system: System, trigger: Trigger, size: Size) -> System {
     if size.makers > 0 {
         system = system.sometimes("attempt compensated", compensated);
     }
+    if size.makers > 0 && size.crashes > 0 {
+        system = system.sometimes("git goes on after its maker's death", |w| {
+            let token = maker_token(0);
+            w.disk.hands.iter().any(|h| h.token == token) && !w.holds(token.0)
+        });
+    }
     if size.crashes > 0 {
         system = system.sometimes("attempt or barrier taken from the dead", |w| {
             let recovered = w.view.attempts.iter().any(|a| a.instance_id == instance(1));

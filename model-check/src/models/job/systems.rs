@@ -3,17 +3,17 @@
 
 use freehold_kernel::properties::Place;
 use freehold_kernel::{
-    Command, JobState, Materialised, OperatorCommand, Origin, Permissions, Reason, RemovalOutcome,
-    ResourceKind, ResourceResult, RuntimeKind, SalvageState, SessionCommand, SessionSource,
-    Settings, Span, TaskLifecycle, TrashState, Trigger, TurnCommand, TurnPhase, Unsaved,
-    UnsavedPolicy,
+    AttemptState, Command, ContentHash, JobState, Materialised, OperatorCommand, Origin,
+    Permissions, Reason, RemovalOutcome, ResourceKind, ResourceResult, RuntimeKind, SalvageState,
+    SessionCommand, SessionSource, Settings, Span, TaskLifecycle, TrashState, Trigger, TurnCommand,
+    TurnPhase, Unsaved, UnsavedPolicy,
 };
 
 use super::scenes::*;
 use crate::models::actors::person::Act;
 use crate::models::actors::{
     Calendar, Cleaner, Clock, Deed, Operator, Outsider, Person, Recovery, Recreator, Restorer,
-    Sweeper,
+    Returner, Sweeper,
 };
 use crate::models::begin;
 use crate::models::catalogue::{Entry, Scope};
@@ -71,6 +71,12 @@ pub const SYSTEMS: &[Entry] = &[
     ci("job-tasks", "two tasks, two workers", || tasks(CALM), 10_801),
     ci("job-reset", "a reset's old worktree, lent on and deleted", reset, 218_048),
     ci(
+        "job-trash-restore",
+        "trash is restored against an archive, its sweep and the end of its salvage",
+        || trash_restore(SMALL),
+        285_154,
+    ),
+    ci(
         "job-reset-runtimes",
         "a reset's runtime is out of reach, is given up, and is said to be stopped",
         reset_runtimes,
@@ -102,10 +108,10 @@ pub const SYSTEMS: &[Entry] = &[
         138_109,
     ),
     long(
-        "job-hosts-faults",
-        "one job over two hosts; an instance dies, replies are lost, a root goes away for a week",
-        || hosts(LOST, true),
-        0,
+        "job-hosts-lost",
+        "one job over two hosts; replies are lost, a root goes away for a week",
+        || hosts(Size { lost: 1, ..CALM }, true),
+        460_899,
     ),
 ];
 
@@ -154,6 +160,16 @@ fn returned(w: &World) -> bool {
     w.view.removals.iter().any(|r| r.outcome == Some(RemovalOutcome::Returned))
 }
 
+/// A worktree lies in the trash, its removal is not settled, and nobody is at work on it.
+fn stopped_half_way(w: &World) -> bool {
+    let open = |r: &freehold_kernel::Removal| {
+        let own = w.disk.worktrees.iter().find(|t| t.moved_by == Some(r.id));
+        let idle = w.disk.hands.iter().all(|h| h.path != r.path);
+        r.outcome.is_none() && idle && own.is_some_and(|t| t.place == Place::InTrash)
+    };
+    w.view.removals.iter().any(open)
+}
+
 fn ended(w: &World, state: JobState) -> bool {
     w.view.jobs.iter().any(|j| j.state == state)
 }
@@ -198,6 +214,9 @@ fn workers(size: Size) -> System {
         .sometimes("work salvaged", |w| !w.view.salvage.is_empty())
         .sometimes("job succeeded", |w| ended(w, JobState::Succeeded))
         .sometimes("job cancelled", |w| ended(w, JobState::Cancelled))
+        .sometimes("claimed by the second instance", |w| {
+            w.view.job_roots.iter().any(|p| p.claimed_by == Some(instance(1)))
+        })
         .sometimes("claim rescued", |w| ended(w, JobState::RetryWait));
     sized(system, size)
 }
@@ -215,6 +234,7 @@ fn rearchive() -> System {
         .sometimes("archived again", |w| {
             w.view.jobs.iter().any(|j| j.id == job(1) && j.state == JobState::Succeeded)
         })
+        .sometimes("stopped half-way", stopped_half_way)
         .sometimes("removed for the second archive", |w| returned(w) && gone(w));
     sized(system, SMALL)
 }
@@ -250,6 +270,11 @@ fn failing() -> System {
         .with(forgets(0))
         .allowing(1, Fault::Crash)
         .allowing(2, Fault::Disk)
+        .sometimes("stopped half-way", stopped_half_way)
+        .sometimes("retried by hand", |w| {
+            let anew = |p: &freehold_kernel::JobRoot| p.state == JobState::Pending && p.tries == 0;
+            !w.view.removals.is_empty() && w.view.job_roots.iter().any(anew)
+        })
         .sometimes("removal given up", returned)
         .sometimes("job failed", |w| ended(w, JobState::Failed))
         .sometimes("job succeeded", |w| ended(w, JobState::Succeeded))
@@ -602,4 +627,44 @@ fn reset_runtimes() -> System {
             gone(w) && w.view.turns.iter().any(|t| t.phase != TurnPhase::Ended)
         });
     sized(system, SMALL)
+}
+
+/// W-35, W-4, W-34: task 0 was archived and cleaned up with trash kept, and is back. Somebody
+/// restores, somebody archives again, and the retentions of trash and salvage end.
+fn trash_restore(size: Size) -> System {
+    let mut world = dirty(2);
+    settle(&mut world, |s| Settings {
+        trash_retention: Span::hours(24),
+        salvage_retention: Span::hours(48),
+        salvage_consent: Some(ContentHash(0x5a)),
+        ..s
+    });
+    cleaned(&mut world, job(0));
+    unarchive(&mut world);
+    let expired = |w: &World| w.view.salvage.iter().any(|s| s.state == SalvageState::Expired);
+    let system = System::new("job-trash-restore", world)
+        .with(Returner { n: 1, of: 0, environment: 0, instance: 0 })
+        .with(Operator::new(1, Trigger::Archive, 1))
+        .with(Cleaner::new(1))
+        .with(Sweeper { instance: 1 })
+        .with(Recovery { instance: 1 })
+        .with(Clock)
+        .with(Calendar)
+        .sometimes("restored", |w| {
+            w.view.attempts.id(attempt(1).0).is_some_and(|a| a.state == AttemptState::Owned)
+        })
+        .sometimes("put back into trash", |w| {
+            w.view.trash.len() > 1
+                && w.view
+                    .attempts
+                    .id(attempt(1).0)
+                    .is_some_and(|a| a.state == AttemptState::Compensated)
+        })
+        .sometimes("restored, and removed again", |w| {
+            w.view.trash.len() > 1
+                && w.view.attempts.id(attempt(1).0).is_some_and(|a| a.state == AttemptState::Owned)
+        })
+        .sometimes("purged instead", |w| gone(w) && w.view.attempts.id(attempt(1).0).is_none())
+        .sometimes("salvage expired", expired);
+    sized(system, size)
 }
