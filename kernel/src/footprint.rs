@@ -220,6 +220,8 @@ lookups! {
         ChildrenOfTasks = Tasks.parent_id from Tasks.id, Some(TableId::Tasks);
         /// The parents of the tasks.
         ParentsOfTasks = Tasks.id from Tasks.parent_id, None;
+        /// The roots of the cascades that the jobs serve, whether or not they are held.
+        CascadeRootsOfJobs = Tasks.id from Jobs.cascade_root, None;
         /// The workspaces that the operations of the jobs delete.
         WorkspacesOfDeletions = Workspaces.deleting_operation from Jobs.operation_id, None;
         /// The workspaces of the tasks.

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use freehold_kernel::*;
 use freehold_testkit::driver::Driver;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -78,6 +79,42 @@ fn every_property_holds_after_every_command() {
 #[test]
 fn every_property_holds_where_worktrees_are_made_and_removed() {
     check(sequence_of(PHYSICAL), &["trash.restore", "salvage.expire"]);
+}
+
+/// B-9: a cascade whose root nobody holds is not complete, for a store that reads a footprint as
+/// for one that has the whole world (the driver compares the two).
+#[test]
+fn a_cascade_without_its_root_is_not_complete() {
+    let mut driver = Driver::new(memory()).unwrap();
+    let (root, child, grandchild) = (TaskId(0x22), TaskId(0x21), TaskId(0x23));
+    driver
+        .send(Command::Task(TaskCommand::Move { task: child, parent: Some(root) }))
+        .unwrap()
+        .verdict
+        .unwrap();
+    let (instance, operation) = (driver.instances[0].0, OperationId(0x5001));
+    for (n, task) in [child, grandchild].into_iter().enumerate() {
+        let reserve = OperationCommand::Reserve {
+            operation,
+            job: JobId(0x5002 + n as u128),
+            task,
+            trigger: Trigger::CascadeDelete,
+            environment: None,
+            cascade_root: Some(root),
+            policy: UnsavedPolicy::Salvage,
+            branch_policy: BranchPolicy::Keep,
+            consent: Unsaved::NONE,
+            unsaved: Unsaved::NONE,
+            refuse_busy: false,
+            instance,
+            content: ContentHash(1),
+        };
+        driver.send(Command::Operation(reserve)).unwrap().verdict.unwrap();
+    }
+    let scope = Scope::Cascade;
+    let snapshot = OperationCommand::Snapshot { operation, scope, instance };
+    let answer = driver.send(Command::Operation(snapshot)).unwrap_or_else(|f| panic!("{f}"));
+    assert_eq!(answer.verdict.unwrap_err().guard, Guard::CascadeComplete);
 }
 
 /// A hunt: every distinct failure of many sequences, each with its shortest way. Few by default:

@@ -209,7 +209,8 @@ fn tasks_of_operation(operation: OperationId, scope: Scope, to: &mut Vec<L>) {
     to.extend([L::JobsOfOperation(operation), L::TasksOfJobs]);
     match scope {
         Scope::Task => {}
-        Scope::Cascade => to.push(L::DescendantsOfTasks),
+        // B-9: all of the tree is looked at, even if nobody holds its root.
+        Scope::Cascade => to.extend([L::CascadeRootsOfJobs, L::DescendantsOfTasks]),
         Scope::Workspace => to.extend([L::WorkspacesOfDeletions, L::TasksOfWorkspaces]),
     }
 }
