@@ -348,7 +348,6 @@ impl<G: GuardSet> Ctx<'_, G> {
             self.view.managed_roots.id(attempt.root_id.0).is_some_and(|r| r.host == instance.host);
         self.hold(Guard::RootServed, served, at)?;
         self.hold(Guard::AttemptLapsed, attempt.lease_until <= self.now, at)?;
-        self.hold(Guard::TokenFresh, token != attempt.token, at)?;
         let whole = attempt.state == AttemptState::Materialised && evidence.found == Found::Here;
         if whole && self.may_own(&attempt).is_ok() {
             self.own(&attempt, machine::attempt::Input::Adopt)?;
