@@ -321,7 +321,6 @@ impl<G: GuardSet> Ctx<'_, G> {
         let lapsed = part.lease_until.is_some_and(|lease| lease <= self.now);
         self.hold(Guard::RescueLapsed, lapsed, at)?;
         let (input, _) = self.judge(&part);
-        let input = if input == On::Succeed { On::Succeed } else { input };
         self.end_claim(&job, &part, input, EventKind::JobRescued)
     }
 

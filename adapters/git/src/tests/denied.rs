@@ -148,6 +148,7 @@ fn a_making_in_a_read_only_root_or_repository_leaves_nothing() {
     let refused = f.try_make(&place, &plan).unwrap_err();
     assert_eq!(refused.reason, Reason::Permission, "{refused}");
     assert!(refused.path.starts_with(&f.root.path), "{refused}");
+    assert!(!place.path.exists());
     chmod(&f.root.path, 0o755);
     let git_dir = f.common();
     let worktrees = git_dir.join("worktrees");
@@ -155,6 +156,8 @@ fn a_making_in_a_read_only_root_or_repository_leaves_nothing() {
     chmod(&worktrees, 0o555);
     let refused = f.try_make(&place, &plan).unwrap_err();
     assert_eq!(refused.reason, Reason::Permission, "{refused}");
+    assert!(!place.path.exists());
+    assert_eq!(whole(&worktrees), Vec::<String>::new());
     chmod(&worktrees, 0o755);
     f.try_make(&place, &plan).unwrap();
     f.spaces.verify(&place).unwrap();

@@ -175,7 +175,7 @@ impl Fixture {
             id,
             limit,
             may_delete_branch,
-            wait: Duration::from_secs(60),
+            wait: self.spaces.lock_wait,
         };
         removal.take(step, &mut || true)
     }

@@ -5,11 +5,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use freehold_kernel::{Found, Reason, Unsaved};
-use freehold_store::workspaces::{Plan, Workspaces};
+use freehold_kernel::{Found, Reason, RemovalStep, Unsaved};
+use freehold_store::workspaces::{Plan, WorkspaceError, Workspaces};
 
-use super::fixture::{Fixture, git};
+use super::fixture::{Fixture, STEPS, git, whole};
+use crate::GitWorkspaces;
 use crate::identity::{STAMP, is_half_made};
+use crate::lock::lock_registry;
 use crate::make::{make_branch, make_registration, put_aside_half_made, write_stamp};
 use crate::process::Git;
 
@@ -306,4 +308,40 @@ fn eight_worktrees_of_one_repository_are_made_at_once() {
     });
     assert_eq!(crate::list_registrations(&f.main).unwrap().len(), 9);
     assert_eq!(crate::leftovers(&f.root).len(), 8);
+}
+
+/// W-12: git's own locks keep no two changes of the registry apart as a whole; this one does.
+#[test]
+fn w12_who_changes_the_registry_waits_for_its_lock() {
+    let mut f = Fixture::new();
+    let going = f.made("going");
+    for step in &STEPS[..3] {
+        f.step(&going, "r", *step).unwrap();
+    }
+    let coming = f.place("coming");
+    let plan = f.plan(&coming);
+    // Not at once: a program that another test is just starting has copies of the path's lock.
+    let patient = std::mem::replace(
+        &mut f.spaces,
+        GitWorkspaces::new().with_lock_wait(Duration::from_millis(500)),
+    );
+    let held = lock_registry(&f.common(), WAIT).unwrap();
+    let before = whole(&f.common().join("worktrees"));
+    let contested = |what: &str, refused: Option<WorkspaceError>| {
+        let refused = refused.map(|e| (e.reason, e.path));
+        assert_eq!(refused, Some((Reason::Contested, f.common())), "{what}");
+        assert_eq!(whole(&f.common().join("worktrees")), before, "{what}");
+    };
+    contested("a making", f.try_make(&coming, &plan).err());
+    for step in [RemovalStep::Unregistered, RemovalStep::BranchSettled] {
+        contested(step.code(), f.step(&going, "r", step).err());
+    }
+    drop(held);
+    f.spaces = patient;
+    f.try_make(&coming, &plan).unwrap();
+    assert_made(&f, &coming);
+    for step in &STEPS[3..] {
+        f.step(&going, "r", *step).unwrap();
+    }
+    f.assert_gone(&going);
 }

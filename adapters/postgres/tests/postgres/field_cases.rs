@@ -69,6 +69,8 @@ fn f55_a_row_held_for_longer_than_the_wait_is_busy_and_changes_nothing() {
     beside.run("BEGIN; UPDATE workspaces SET name = 'held'");
     let error = submit(&store, &create_task("t")).unwrap_err();
     assert!(matches!(error, StoreError::Busy { .. }) && error.may_pass_later(), "{error}");
+    // By the wait for the lock, not by that for the whole statement behind it.
+    assert!(error.to_string().contains("[55P03]"), "{error}");
     assert_eq!(pollster::block_on(dump(&store)).unwrap(), before);
     beside.run("ROLLBACK");
     done(&store, &create_task("t"));

@@ -62,6 +62,10 @@ fn f35_an_old_rescue_does_not_touch_a_second_attempt() {
     refused_by(&store, rescue(root, 10));
     let now = part(&store, 1);
     assert_eq!((now.state, now.token), (JobState::Running, Some(Token(own(11)))));
+    // That one has lapsed too by now: it is for whoever saw its own token.
+    place.clock.advance(LAPSED);
+    assert_eq!(refused_by(&store, rescue(root, 10)), Guard::RescueToken);
+    assert_eq!(part(&store, 1), now);
 }
 
 #[test]

@@ -190,12 +190,15 @@ fn a_repository_whose_path_git_could_take_for_a_list() {
     );
 }
 
+/// Another test's fork may hold a copy of a lock's file for a moment.
+const PATIENT: Duration = Duration::from_secs(60);
+
 /// What is written before its ref stands is garbage to a collector (W-34).
 #[test]
 fn a_collection_and_a_salvage_keep_each_other_out() {
     let rig = Rig::new();
     write(&rig.file("a.txt"), "changed");
-    let collecting = crate::lock::lock_collect(&rig.place.root, Duration::ZERO).unwrap();
+    let collecting = crate::lock::lock_collect(&rig.place.root, PATIENT).unwrap();
     assert_eq!(reason(rig.save()), Reason::Contested);
     drop(collecting);
     let kept = rig.saved();
@@ -203,9 +206,9 @@ fn a_collection_and_a_salvage_keep_each_other_out() {
     write(&rig.top().join("orphan"), "of nobody");
     let orphan = rig.ask_store(&["hash-object", "-w", rig.top().join("orphan").to_str().unwrap()]);
     let there = |rig: &Rig| run(&rig.store(), &["cat-file", "-e", orphan.trim()]).status.success();
-    let saving = crate::lock::lock_salvage(&rig.place.root, Duration::ZERO).unwrap();
+    let saving = crate::lock::lock_salvage(&rig.place.root, PATIENT).unwrap();
     // Another salvage is no collector.
-    crate::lock::lock_salvage(&rig.place.root, Duration::ZERO).unwrap();
+    crate::lock::lock_salvage(&rig.place.root, PATIENT).unwrap();
     assert_eq!(reason(super::super::reclaim(&rig.place.root)), Reason::Contested);
     assert!(there(&rig), "collected while something was being written");
     drop(saving);
