@@ -2,14 +2,12 @@
 //! of its own, and on PostgreSQL, all files in the binary `postgres`.
 
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use freehold_kernel::JobRoot;
 use freehold_pg_server::Server;
 use freehold_postgres::PostgresStore;
 use freehold_sqlite::Sqlite;
-use freehold_store::store::JournalRow;
-use freehold_store::{Clock, Outcome, Pick, Read, Rows, Store, StoreError, Submission};
+use freehold_store::{Clock, Either, StoreError};
 use tokio::runtime::Runtime;
 
 /// Whether this test binary's scenarios run on PostgreSQL: `tests/postgres/main.rs` does.
@@ -63,7 +61,7 @@ impl StorePlace {
                 let busy_wait = std::time::Duration::from_secs(300);
                 let clock = clock.clone();
                 let options = freehold_sqlite::Options { clock, busy_wait, ..Default::default() };
-                AnyStore::Sqlite(Box::new(Sqlite::open(file, options).unwrap()))
+                Either::First(Arc::new(Sqlite::open(file, options).unwrap()))
             }
             StorePlace::Postgres { .. } => self.open(clock),
         }
@@ -110,7 +108,7 @@ impl StorePlace {
         match self {
             StorePlace::Sqlite(file) => {
                 let options = freehold_sqlite::Options { clock, ..Default::default() };
-                Sqlite::open(file, options).map(|store| AnyStore::Sqlite(Box::new(store)))
+                Sqlite::open(file, options).map(|store| Either::First(Arc::new(store)))
             }
             StorePlace::Postgres { url, schema } => {
                 let options = freehold_postgres::Options {
@@ -123,7 +121,7 @@ impl StorePlace {
                 };
                 let mut config: freehold_postgres::tokio_postgres::Config = url.parse().unwrap();
                 config.application_name(schema);
-                pollster::block_on(PostgresStore::connect(config, options)).map(AnyStore::Postgres)
+                pollster::block_on(PostgresStore::connect(config, options)).map(Either::Second)
             }
         }
     }
@@ -144,45 +142,4 @@ fn runtime() -> &'static Runtime {
 }
 
 /// Either store.
-#[derive(Debug)]
-pub enum AnyStore {
-    Sqlite(Box<Sqlite>),
-    Postgres(PostgresStore),
-}
-
-impl Store for AnyStore {
-    async fn submit(&self, submission: &Submission) -> Result<Outcome, StoreError> {
-        match self {
-            AnyStore::Sqlite(store) => store.submit(submission).await,
-            AnyStore::Postgres(store) => store.submit(submission).await,
-        }
-    }
-
-    async fn read(&self, reads: &[Read]) -> Result<Rows, StoreError> {
-        match self {
-            AnyStore::Sqlite(store) => store.read(reads).await,
-            AnyStore::Postgres(store) => store.read(reads).await,
-        }
-    }
-
-    async fn journal(&self, after: i64, limit: usize) -> Result<Vec<JournalRow>, StoreError> {
-        match self {
-            AnyStore::Sqlite(store) => store.journal(after, limit).await,
-            AnyStore::Postgres(store) => store.journal(after, limit).await,
-        }
-    }
-
-    async fn pick(&self, pick: &Pick) -> Result<Vec<JobRoot>, StoreError> {
-        match self {
-            AnyStore::Sqlite(store) => store.pick(pick).await,
-            AnyStore::Postgres(store) => store.pick(pick).await,
-        }
-    }
-
-    async fn id(&self) -> Result<String, StoreError> {
-        match self {
-            AnyStore::Sqlite(store) => store.id().await,
-            AnyStore::Postgres(store) => store.id().await,
-        }
-    }
-}
+pub type AnyStore = Either<Arc<Sqlite>, PostgresStore>;

@@ -1,7 +1,6 @@
 //! Where a store is, as the command line says it; and the one place where one is opened.
 
 mod address;
-mod opened;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -12,13 +11,14 @@ use freehold_postgres::rustls::ClientConfig;
 use freehold_postgres::tokio_postgres::Config;
 use freehold_postgres::tokio_postgres::config::Host;
 use freehold_sqlite::Sqlite;
-use freehold_store::{Drive as _, HostError, OnThisThread, StoreError};
+use freehold_store::{Drive as _, Either, HostError, OnThisThread, StoreError};
 use tokio::runtime::Runtime;
 
 use crate::failure::Failure;
 use crate::ground::quoted;
 
-pub(crate) use opened::OpenStore;
+/// A store that is open, of whichever kind.
+pub(crate) type OpenStore = Either<Arc<Sqlite>, PostgresStore>;
 
 /// The schema where none is named.
 const SCHEMA: &str = "freehold";
@@ -151,7 +151,7 @@ impl StorePlace {
         match self {
             StorePlace::File(file) if create || file.exists() => {
                 let store = Sqlite::open(file, freehold_sqlite::Options::default())?;
-                Ok(OpenStore::File(Box::new(store)))
+                Ok(Either::First(Arc::new(store)))
             }
             StorePlace::File(file) => Err(no_file(file)),
             StorePlace::Server { config, address, tls, schema } => {
@@ -167,7 +167,7 @@ impl StorePlace {
                 };
                 let opening = PostgresStore::connect((**config).clone(), options);
                 match OnThisThread.wait(opening) {
-                    Ok(store) => Ok(OpenStore::Server(store)),
+                    Ok(store) => Ok(Either::Second(store)),
                     Err(error) => Err(not_opened(error, config, address)),
                 }
             }

@@ -7,6 +7,7 @@
 
 mod cause;
 pub mod dump;
+pub mod either;
 pub mod error;
 pub mod host;
 pub mod lifecycle;
@@ -25,6 +26,7 @@ pub mod sweep;
 pub mod worker;
 pub mod workspaces;
 
+pub use either::Either;
 pub use error::StoreError;
 pub use host::{Drive, Host, HostError, OnThisThread, Who};
 pub use lifecycle::{Operation, RepositoryReport, Stands};
