@@ -99,7 +99,11 @@ fn plan(store: &impl Store, machine: &str) -> Result<Plan, Failure> {
                 plan.salvage.push((root.clone(), ref_name));
             }
             Ok(_) => {}
-            Err(error) => plan.troubles.push(error),
+            Err(error) => {
+                // Nor is it collected: what cannot be listed would be freed.
+                plan.stores.remove(&root.name);
+                plan.troubles.push(error);
+            }
         }
     }
     Ok(plan)

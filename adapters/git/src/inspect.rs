@@ -14,8 +14,9 @@ use crate::identity::{
     moved_away, prove, registered,
 };
 use crate::manifest::find_in_trash;
-use crate::process::Git;
+use crate::process::{Git, Run};
 use crate::root::{At, check_root, is_there, open_place};
+use crate::salvage::{Format, Memory};
 use crate::tree::{self, Entry, Tree, What};
 use crate::unsaved::{self, Seen, Target};
 use crate::users::{Users, standing_in};
@@ -92,6 +93,8 @@ fn is_empty(path: &Path) -> Result<bool, WorkspaceError> {
 pub(crate) struct Survey {
     /// What is unsaved.
     pub(crate) seen: Seen,
+    /// Where it lies.
+    at: PathBuf,
     /// What is in it.
     pub(crate) tree: Tree,
     /// What stands in the way, gravest first.
@@ -110,7 +113,8 @@ pub(crate) fn survey(git: &Git, place: &Place, proof: &Proof) -> Survey {
         seen.unsaved = seen.unsaved.with(Unsaved::UNKNOWN);
         seen.details.push(format!("could not look into {}: {why}", show(path)));
     }
-    let mut survey = Survey { seen, tree, obstacles: Vec::new(), notes: Vec::new() };
+    let at = place.path.clone();
+    let mut survey = Survey { seen, at, tree, obstacles: Vec::new(), notes: Vec::new() };
     survey.lock(place, &proof.admin);
     survey.nested();
     survey.mounts(place);
@@ -169,7 +173,8 @@ impl Survey {
     /// is nothing to salvage, however closely it is looked at. What is not plainly so is not so,
     /// whatever git says of it: files that git does not call unsaved but the index does not have,
     /// folders without files, pipes and sockets, whatever is in submodules (W-33).
-    pub(crate) fn is_as_committed(&self, admin: &Path) -> Result<bool, WorkspaceError> {
+    pub(crate) fn is_as_committed(&self, git: &Git, proof: &Proof) -> Result<bool, WorkspaceError> {
+        let admin = &proof.admin;
         if !self.seen.unsaved.is_none() {
             return Ok(false);
         }
@@ -180,6 +185,8 @@ impl Survey {
         }
         let head = admin.join("HEAD");
         let head = fs::read(&head).map_err(|e| io_fail(&head, "cannot read the head", &e))?;
+        let format = if self.seen.head.len() == 64 { Format::Sha256 } else { Format::Sha1 };
+        let Some(memory) = Memory::of(admin, &self.at, format)? else { return Ok(false) };
         let tracked: HashSet<&[u8]> = self.seen.tracked().collect();
         // Folders that have a file somewhere below.
         let mut filled: HashSet<&[u8]> = HashSet::new();
@@ -188,7 +195,7 @@ impl Survey {
             match entry.what {
                 What::Folder => {}
                 What::File if path == b".git" => {}
-                What::File | What::Link if tracked.contains(path) => {
+                What::File | What::Link if tracked.contains(path) && memory.has(entry)? => {
                     // Whatever is above a folder that is known is known too.
                     let _known = above(path).find(|folder| !filled.insert(folder));
                 }
@@ -196,7 +203,14 @@ impl Survey {
             }
         }
         let is_empty = |e: &Entry| e.what == What::Folder && !filled.contains(e.bytes());
-        Ok(head.starts_with(b"ref: refs/heads/") && !self.tree.entries.iter().any(is_empty))
+        if !head.starts_with(b"ref: refs/heads/") || self.tree.entries.iter().any(is_empty) {
+            return Ok(false);
+        }
+        // A repository that has lost a part of it has it from here at best: the index lets git
+        // answer everything above without it.
+        let args = ["rev-list", "--objects", "--no-walk", "--quiet", "HEAD"];
+        let run = Run { git_dir: Some(admin), ..Run::default() };
+        Ok(git.run(admin, &args, run)?.status.success())
     }
 
     /// Refuses if anything stands in the way.

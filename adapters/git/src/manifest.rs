@@ -11,6 +11,7 @@ use std::ffi::OsStr;
 use std::io::{self, Read, Write as _};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use freehold_store::workspaces::{Place, RootPlace, WorkspaceError};
 use sha2::{Digest, Sha256};
@@ -59,6 +60,10 @@ fn letter(what: What) -> char {
         What::Other => 'o',
     }
 }
+
+/// How long after a file was changed its times may stay the same through another change: as long
+/// as the coarsest clock of a file system ticks.
+const TICK: i128 = 2_000_000_000;
 
 fn record(top: &Path, entry: &Entry, hashed: bool) -> io::Result<Record> {
     let path = || top.join(&entry.path);
@@ -145,13 +150,16 @@ pub(crate) fn write(
         .map(|p| p.as_os_str().as_bytes())
         .map(|p| p.strip_suffix(b"/").unwrap_or(p))
         .collect();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let now = i128::try_from(now.as_nanos()).unwrap_or(i128::MAX);
     let mut text = Vec::new();
     let cannot = |e: io::Error| io_fail(&file, "cannot write the removal's manifest", &e);
     writeln!(text, "{}", encode(place.stamp.as_bytes())).map_err(cannot)?;
     writeln!(text, "{}", encode(place.path.as_os_str().as_bytes())).map_err(cannot)?;
     writeln!(text, "{admin}").map_err(cannot)?;
     for entry in &tree.entries {
-        let hashed = !unsaved.is_empty() && up_to(entry.bytes()).any(|a| unsaved.contains(a));
+        let hashed = entry.ctime > now - TICK
+            || (!unsaved.is_empty() && up_to(entry.bytes()).any(|a| unsaved.contains(a)));
         let r = record(&place.path, entry, hashed).map_err(|e| {
             io_fail(&place.path.join(&entry.path), "cannot read what is to be removed", &e)
         })?;
@@ -197,15 +205,18 @@ fn parse(text: &[u8]) -> Option<Manifest> {
     let mut entries = Vec::new();
     for line in lines {
         let mut fields = line.split(' ');
-        let record = Record {
+        let mut record = Record {
             what: fields.next()?.chars().next()?,
             size: fields.next()?.parse().ok()?,
             mtime: fields.next()?.parse().ok()?,
             ctime: fields.next()?.parse().ok()?,
             inode: fields.next()?.parse().ok()?,
             mode: u32::from_str_radix(fields.next()?, 8).ok()?,
-            content: Some(fields.next()?).filter(|c| *c != "-").map(str::to_owned),
+            content: fields.next().map(str::to_owned),
         };
+        // A link may lead to a file of that name; nothing else has such a content.
+        let content = record.content.take()?;
+        record.content = (record.what == 'l' || content != "-").then_some(content);
         entries.push((decode(fields.next()?)?, record));
     }
     // One that another version wrote may be in another order.
@@ -270,9 +281,13 @@ impl Record {
                     && self.mtime == entry.mtime
                     && self.ctime == entry.ctime
                     && self.inode == entry.inode.1;
-                untouched
-                    || (self.content.is_some()
-                        && record(top, entry, true).is_ok_and(|now| now.content == self.content))
+                // What was hashed is read again whatever its times say (W-35).
+                match &self.content {
+                    None => untouched,
+                    Some(_) => {
+                        record(top, entry, true).is_ok_and(|now| now.content == self.content)
+                    }
+                }
             }
         }
     }

@@ -156,7 +156,7 @@ impl Removal<'_> {
         if consented && !(self.keep_trash && survey.seen.unsaved.is_none()) {
             return Ok(None);
         }
-        if !self.keep_trash && survey.is_as_committed(&proof.admin)? {
+        if !self.keep_trash && survey.is_as_committed(self.git, proof)? {
             return Ok(None);
         }
         let kept = crate::salvage::Keep { limit: self.limit, head: self.keep_trash };

@@ -49,6 +49,7 @@ mod hash;
 mod index;
 mod kept;
 mod manifest;
+mod memory;
 mod put;
 mod reach;
 mod restore;
@@ -71,9 +72,10 @@ use freehold_store::workspaces::{Place, Pulse, Restored, RootPlace, SalvageMade,
 
 use crate::lock::{lock_collect, lock_salvage};
 use crate::process::Git;
-use hash::Format;
+pub(crate) use hash::Format;
 pub(crate) use kept::kept;
 use manifest::Manifest;
+pub(crate) use memory::Memory;
 use seat::{Beat, Pipe, Seat, lines};
 use store::{REFS, Store};
 
@@ -267,6 +269,9 @@ pub fn reclaim(root: &RootPlace) -> Result<(), WorkspaceError> {
     for format in [Format::Sha1, Format::Sha256] {
         let store = Store::new(&git, root, format);
         if store.exists()? {
+            // Git takes a folder of refs that it cannot read for one without refs, and would free
+            // everything that they hold.
+            store.refuse_unless_listed(&mut beat)?;
             let args = ["gc", "--quiet", "--prune=now"];
             // Either would leave a lock behind if it were killed, and then fail for ever (W-12).
             let config = &["gc.packRefs=false", "gc.writeCommitGraph=false"];

@@ -2,16 +2,20 @@
 //! inside. Nobody is ever ended because of it.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use freehold_store::workspaces::WorkspaceError;
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
 
-use crate::disk;
+use crate::disk::{self, at};
 use crate::error::io_fail;
 
 /// What the process table shows about a directory.
@@ -86,10 +90,13 @@ pub(crate) fn gits(places: &[PathBuf]) -> Result<Vec<u32>, WorkspaceError> {
     Ok(found)
 }
 
-/// Whether a process stands in one of these folders or was told one.
+/// Whether a process stands in one of these folders or was told one, in its words or in its
+/// environment; by path, and by inode, since it may see other mounts, as one in a container does.
 fn is_at(proc: &Path, places: &[PathBuf], inodes: &HashSet<(u64, u64)>) -> io::Result<bool> {
     let cwd = fs::read_link(proc.join("cwd"))?;
-    let words = fs::read(proc.join("cmdline"))?;
+    let mut words = fs::read(proc.join("cmdline"))?;
+    words.push(0);
+    words.extend(fs::read(proc.join("environ"))?);
     let told = |place: &PathBuf| {
         let place = place.as_os_str().as_bytes();
         !place.is_empty() && words.windows(place.len()).any(|w| w == place)
@@ -97,42 +104,67 @@ fn is_at(proc: &Path, places: &[PathBuf], inodes: &HashSet<(u64, u64)>) -> io::R
     if places.iter().any(|place| cwd.starts_with(place) || told(place)) {
         return Ok(true);
     }
-    let namespace = |proc: &Path| fs::read_link(proc.join("ns/mnt"));
-    if namespace(proc)? == namespace(Path::new("/proc/self"))? {
-        return Ok(false);
-    }
-    // It sees other mounts, as one in a container does: the folder may have another path there.
-    if is_below(&proc.join("cwd"), inodes)? {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let here = fd(at::open(&proc.join("cwd"), flags, Mode::empty()))?;
+    if is_below(here.try_clone()?, inodes)? {
         return Ok(true);
     }
-    for word in words.split(|b| *b == 0 || *b == b'=') {
-        let path = Path::new(std::ffi::OsStr::from_bytes(word));
-        let seen = match path.strip_prefix("/") {
-            Ok(rest) => proc.join("root").join(rest),
-            Err(_) => proc.join("cwd").join(path),
-        };
-        match is_below(&seen, inodes) {
-            Ok(false) => {}
-            // The rest of its words are no paths.
-            Err(e) if disk::is_absence(&e) || e.raw_os_error() == Some(TOO_LONG) => {}
-            other => return other,
+    let root = fd(at::open(&proc.join("root"), flags, Mode::empty()))?;
+    for word in words.split(|b| *b == 0).filter(|w| !w.is_empty()) {
+        let value = word.iter().position(|b| *b == b'=').map(|n| &word[n + 1..]);
+        for path in [Some(word), value].into_iter().flatten() {
+            let path = Path::new(OsStr::from_bytes(path));
+            // A relative one from where it stands; and by text, since a link on the way that is
+            // absolute begins at its root and not at ours.
+            let by_text = told_path(&root, &cwd.join(path), ResolveFlags::IN_ROOT)?;
+            let by_place = match path.is_absolute() {
+                true => None,
+                false => told_path(&here, path, ResolveFlags::empty())?,
+            };
+            for found in [by_text, by_place].into_iter().flatten() {
+                match is_below(found, inodes) {
+                    Ok(false) => {}
+                    // It was removed meanwhile, or long ago.
+                    Err(e) if disk::is_absence(&e) => {}
+                    told => return told,
+                }
+            }
         }
     }
     Ok(false)
 }
 
-/// No file has a name of such a length.
-const TOO_LONG: i32 = rustix::io::Errno::NAMETOOLONG.raw_os_error();
-
-/// Whether a file or folder is one of these or lies in one, seen through a process's own mounts.
-fn is_below(path: &Path, inodes: &HashSet<(u64, u64)>) -> io::Result<bool> {
-    let mut here = path.to_path_buf();
-    if !fs::metadata(path)?.is_dir() {
-        here.pop();
+/// The folder that a word names, or the one in which the file lies that it names.
+fn told_path(from: &OwnedFd, path: &Path, how: ResolveFlags) -> io::Result<Option<OwnedFd>> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    for path in [Some(path), path.parent()].into_iter().flatten() {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        match at::openat2(from, path, flags | OFlags::DIRECTORY, how) {
+            Ok(found) => return Ok(Some(found)),
+            // A word that is no path, or names a file, or leads where we may not look: what we
+            // work in is none of it.
+            Err(
+                Errno::NOENT
+                | Errno::NOTDIR
+                | Errno::NAMETOOLONG
+                | Errno::LOOP
+                | Errno::INVAL
+                | Errno::ACCESS
+                | Errno::PERM,
+            ) => {}
+            Err(e) => return Err(e.into()),
+        }
     }
+    Ok(None)
+}
+
+/// Whether a folder is one of these or lies in one.
+fn is_below(folder: OwnedFd, inodes: &HashSet<(u64, u64)>) -> io::Result<bool> {
+    let mut here = folder;
     let mut last = None;
     loop {
-        let now = inode(&here)?;
+        let stat = at::fstat(&here)?;
+        let now = (stat.st_dev, stat.st_ino);
         if inodes.contains(&now) {
             return Ok(true);
         }
@@ -141,8 +173,13 @@ fn is_below(path: &Path, inodes: &HashSet<(u64, u64)>) -> io::Result<bool> {
             return Ok(false);
         }
         last = Some(now);
-        here.push("..");
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        here = fd(at::openat(&here, "..", flags, Mode::empty()))?;
     }
+}
+
+fn fd(opened: Result<OwnedFd, Errno>) -> io::Result<OwnedFd> {
+    opened.map_err(io::Error::from)
 }
 
 fn inode(path: &Path) -> io::Result<(u64, u64)> {
@@ -201,9 +238,46 @@ fn look(proc: &Path, pid: u32, path: &Path, inodes: &HashSet<(u64, u64)>, users:
             return;
         }
     }
+    // What is written through a mapping changes a file although no descriptor of it is open.
+    match fs::read(proc.join("maps")) {
+        Ok(maps) if mapped(&maps, path, inodes) => {
+            let name = fs::read(proc.join("comm")).unwrap_or_default();
+            let name = String::from_utf8_lossy(name.trim_ascii()).escape_debug().to_string();
+            users.inside.push((pid, format!("process {pid} ({name}) has a file mapped in it")));
+            return;
+        }
+        Ok(_) => {}
+        Err(e) => denied |= e.kind() == io::ErrorKind::PermissionDenied,
+    }
     if denied {
         users.unseen.push(pid);
     }
+}
+
+/// Whether a process writes to a file of the tree through a shared mapping, by the lines of its
+/// `/proc/PID/maps`: `address permissions offset major:minor inode path`.
+fn mapped(maps: &[u8], path: &Path, inodes: &HashSet<(u64, u64)>) -> bool {
+    maps.split(|b| *b == b'\n').any(|line| {
+        let mut fields = line.split(|b| *b == b' ').filter(|f| !f.is_empty());
+        let (Some(_), Some(how), Some(_), Some(device), Some(inode)) =
+            (fields.next(), fields.next(), fields.next(), fields.next(), fields.next())
+        else {
+            return false;
+        };
+        if how.get(1) != Some(&b'w') || how.get(3) != Some(&b's') {
+            return false;
+        }
+        let text = |field| std::str::from_utf8(field).ok();
+        let number = || {
+            let (major, minor) = text(device)?.split_once(':')?;
+            let hex = |n| u32::from_str_radix(n, 16).ok();
+            let device = rustix::fs::makedev(hex(major)?, hex(minor)?);
+            Some((device, text(inode)?.parse::<u64>().ok()?))
+        };
+        let start = path.as_os_str().as_bytes();
+        number().is_some_and(|n| inodes.contains(&n))
+            || line.windows(start.len()).any(|w| !start.is_empty() && w == start)
+    })
 }
 
 /// The kernel marks the path of a removed file.
@@ -234,6 +308,23 @@ mod tests {
         assert_eq!(seen.inside.iter().map(|u| u.0).collect::<Vec<_>>(), [std::process::id()]);
         drop(file);
         assert!(standing_in(&path, &HashSet::new()).unwrap().inside.is_empty());
+    }
+
+    #[test]
+    fn a_shared_mapping_that_is_written_counts() {
+        let inodes = HashSet::from([(rustix::fs::makedev(8, 0x11), 42)]);
+        let seen = |line: &str| mapped(line.as_bytes(), Path::new("/w/t"), &inodes);
+        assert!(seen("00-01 rw-s 00000000 08:11 42                 /elsewhere/f\n"));
+        assert!(seen("00-01 rw-s 00000000 00:05 7                  /w/t/a b\n"));
+        for other in [
+            "00-01 rw-p 00000000 08:11 42 /w/t/f\n",
+            "00-01 r--s 00000000 08:11 42 /w/t/f\n",
+            "00-01 rw-s 00000000 08:11 43 /w/other\n",
+            "00-01 rw-p 00000000 00:00 0\n",
+            "",
+        ] {
+            assert!(!seen(other), "{other}");
+        }
     }
 
     #[test]

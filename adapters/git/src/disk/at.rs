@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, StatVfs,
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, ResolveFlags, Stat, StatVfs,
 };
 use rustix::io::Errno;
 use rustix::path::Arg;
@@ -35,6 +35,16 @@ pub(crate) fn openat(
 ) -> Result<OwnedFd, Errno> {
     let work = || rustix::fs::openat(folder, name, flags, mode);
     call(kind_of(flags), "openat", || shown(&name), work)
+}
+
+pub(crate) fn openat2(
+    folder: impl AsFd,
+    name: impl Arg + Copy,
+    flags: OFlags,
+    how: ResolveFlags,
+) -> Result<OwnedFd, Errno> {
+    let work = || rustix::fs::openat2(folder, name, flags, Mode::empty(), how);
+    call(kind_of(flags), "openat2", || shown(&name), work)
 }
 
 pub(crate) fn statat(

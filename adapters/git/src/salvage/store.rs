@@ -3,10 +3,13 @@
 //! an entry is put together: only the scratch ever borrows objects of the user's repository, and
 //! whatever stops a salvage leaves nothing behind but a folder that the next one clears away.
 
-use std::ffi::OsStr;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs::FileTimes;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use freehold_kernel::Reason;
 use freehold_store::workspaces::{RootPlace, WorkspaceError};
@@ -18,8 +21,9 @@ use rustix::fs::CWD;
 use crate::disk::{self as fs, File, at};
 use crate::error::{fail, io_fail, os_fail};
 use crate::process::{Git, Input};
+use crate::purge::remove_tree;
 use crate::refs::Change;
-use crate::root::{book, component, digest, is_there, make_folders, remove_empty};
+use crate::root::{At, book, component, digest, is_there, make_folders, remove_empty, walk_to};
 
 /// Where entries are.
 pub(crate) const REFS: &str = "refs/salvage/";
@@ -92,6 +96,36 @@ impl<'a> Store<'a> {
         }
         let revision = format!("{ref_name}^{{commit}}");
         self.repo.ask_if(&["rev-parse", "--quiet", "--verify", &revision], beat)
+    }
+
+    /// Refuses unless git lists every ref that lies on the disk.
+    pub(crate) fn refuse_unless_listed(&self, beat: &mut Beat<'_>) -> Result<(), WorkspaceError> {
+        let folder = self.repo.dir.join(REFS);
+        let there = match fs::read_dir(&folder) {
+            Ok(there) => there,
+            Err(e) if fs::is_absence(&e) => return Ok(()),
+            Err(e) => return Err(io_fail(&folder, "cannot list the entries", &e)),
+        };
+        let listed =
+            self.repo.ask(&["for-each-ref", "--format=%(refname)", REFS], Pipe::default(), beat)?;
+        let listed: BTreeSet<&[u8]> = listed.split(|b| *b == b'\n').collect();
+        for entry in there {
+            let name = entry.file_name();
+            // A lock that a killed git left is no entry.
+            if name.as_bytes().ends_with(b".lock") {
+                continue;
+            }
+            let name = [REFS.as_bytes(), name.as_bytes()].concat();
+            if !listed.contains(name.as_slice()) {
+                return Err(fail(
+                    Reason::Io,
+                    &entry.path(),
+                    "git does not list this entry, and would free what it holds",
+                    "look at it with `git for-each-ref` and `git fsck` in the private store",
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Packs everything that a commit of the scratch needs and that is in no pack here yet, still
@@ -251,12 +285,16 @@ fn scratches(root: &RootPlace) -> PathBuf {
     book(root).join("salvage-scratch")
 }
 
-/// Removes what lies in all of them. The caller has made sure that nobody is at work in one; what
-/// cannot be removed is in nobody's way, and is tried again by the next.
+/// Removes what lies in all of them, never through a link. The caller has made sure that nobody is
+/// at work in one; what cannot be removed is in nobody's way, and is tried again by the next.
 pub(crate) fn clear_scratches(root: &RootPlace) {
-    let Ok(all) = fs::read_dir(scratches(root)) else { return };
+    let folder = scratches(root);
+    let Ok(names) = folder.strip_prefix(&root.path) else { return };
+    let names: Vec<OsString> = names.iter().map(OsStr::to_os_string).collect();
+    let Ok(At::Folder(_)) = walk_to(&root.path, &names) else { return };
+    let Ok(all) = fs::read_dir(&folder) else { return };
     for entry in all {
-        let _next_time = fs::remove_dir_all(entry.path());
+        let _next_time = remove_tree(&root.path, &entry.path(), &mut || true);
     }
 }
 
@@ -301,6 +339,16 @@ impl<'a> Scratch<'a> {
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, WorkspaceError> {
         let path = self.dir.join(name);
         fs::write(&path, bytes).map_err(|e| io_fail(&path, "cannot write to the scratch", &e))?;
+        Ok(path)
+    }
+
+    /// A copy of an index whose time is right after the epoch: older than any file it tells of.
+    pub(crate) fn old_index(&self, plain: &[u8]) -> Result<PathBuf, WorkspaceError> {
+        let path = self.write("index-old", plain)?;
+        let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+        File::open(&path)
+            .and_then(|file| file.inner().set_times(FileTimes::new().set_modified(old)))
+            .map_err(|e| io_fail(&path, "cannot set the time of a scratch's file", &e))?;
         Ok(path)
     }
 

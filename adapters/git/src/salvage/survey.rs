@@ -106,7 +106,15 @@ impl Survey {
                 "run `git fsck` in the repository; stage the file again if it is still there",
             ));
         }
-        let look = Look { seat, index_time, sizes: &sizes, modified: OnceCell::new() };
+        let plain = survey.index_plain.clone();
+        let look = Look {
+            seat,
+            scratch,
+            index_plain: &plain,
+            index_time,
+            sizes: &sizes,
+            modified: OnceCell::new(),
+        };
         survey.files(&look, &index, scratch, beat)?;
         survey.privates(seat, beat)?;
 

@@ -14,11 +14,14 @@ use super::index::{Entry, IndexStat};
 use super::manifest::Kind;
 use super::scan::{Seen, Sign, changing, open_file, read_link};
 use super::seat::{Beat, Seat};
+use super::store::Scratch;
 use crate::error::os_fail;
 
 /// What deciding about a tracked file needs.
 pub(super) struct Look<'a> {
     pub(super) seat: &'a Seat<'a>,
+    pub(super) scratch: &'a Scratch<'a>,
+    pub(super) index_plain: &'a [u8],
     pub(super) index_time: (i64, i64),
     pub(super) sizes: &'a BTreeMap<String, u64>,
     /// What git takes for changed, asked once if it matters.
@@ -45,10 +48,12 @@ impl Look<'_> {
         let mode_same =
             s.kind != Kind::File || (s.sign.mode & 0o100 != 0) == (entry.mode & 0o100 != 0);
         let known = entry.stage == 0 && !entry.intent_to_add && mode_same;
+        let Some(size) = self.sizes.get(&entry.oid) else {
+            // The repository has lost it, so that these may be the only bytes of it.
+            return Ok((hash_of(self.seat, s)?, State::Changed));
+        };
         if known && is_unchanged(&entry.stat, &s.sign, self.index_time) {
-            let size = self.sizes.get(&entry.oid);
-            let same = s.kind == Kind::Link || size.is_none_or(|size| *size == s.sign.size);
-            return Ok(if same {
+            return Ok(if s.kind == Kind::Link || *size == s.sign.size {
                 (entry.oid.clone(), State::Same)
             } else {
                 (hash_of(self.seat, s)?, State::Converted)
@@ -77,7 +82,11 @@ impl Look<'_> {
         }
         let settings = self.seat.settings()?;
         let env = settings.filters_off();
-        // The user's own index, read only: its time tells git which entries not to trust.
+        // A copy of the index that is older than everything: then git trusts no memory of a file,
+        // which it would compare by whole seconds, but reads it.
+        let copy = self.scratch.old_index(self.index_plain)?;
+        let mut env = env;
+        env.push(("GIT_INDEX_FILE", copy.as_os_str()));
         let args = ["diff-files", "-z", "--name-only", "--ignore-submodules=all"];
         let listed = self.seat.ask(&args, b"", &env, beat)?;
         let found =
@@ -88,7 +97,7 @@ impl Look<'_> {
 
 /// Whether git's memory of a file proves it unchanged: nothing differs, and the file is older
 /// than the index, so that a change in the same instant cannot hide.
-fn is_unchanged(known: &IndexStat, sign: &Sign, index_time: (i64, i64)) -> bool {
+pub(crate) fn is_unchanged(known: &IndexStat, sign: &Sign, index_time: (i64, i64)) -> bool {
     let same = |known: (u32, u32), now: (i64, i64)| {
         i64::from(known.0) == now.0 && i64::from(known.1) == now.1
     };

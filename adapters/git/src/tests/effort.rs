@@ -206,9 +206,11 @@ fn what_changes_after_git_looked_is_found_after_the_rename() {
         *seen.after.lock().unwrap() = Some((after, work));
         let done = watched(&seen, || f.step(&place, "r1", RemovalStep::Salvaged)).unwrap();
         assert!(seen.after.lock().unwrap().is_none(), "it was never asked: {after}");
-        assert_eq!(done.salvage, None, "it was changed too early: {after}");
+        let early = done.salvage.map(|s| s.contents);
+        // A file that no memory of the index proves is read after git has looked.
+        assert!(early.is_none() || kind == Unsaved::TRACKED, "it was changed too early: {after}");
         f.step(&place, "r1", RemovalStep::Renamed).unwrap();
         let compared = f.step(&place, "r1", RemovalStep::Compared).unwrap();
-        assert_eq!(compared.salvage.map(|s| s.contents), Some(kind), "after {after}");
+        assert_eq!(compared.salvage.map(|s| s.contents).or(early), Some(kind), "after {after}");
     }
 }

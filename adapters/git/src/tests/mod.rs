@@ -4,6 +4,7 @@ mod apart;
 mod denied;
 mod dirty;
 mod effort;
+mod exact;
 mod fixture;
 mod inspecting;
 mod killed_refs;

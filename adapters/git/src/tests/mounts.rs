@@ -231,6 +231,10 @@ fn f30_a_git_that_sees_other_mounts_is_known_by_the_folder_and_not_by_its_path()
     assert!(run("cd inside/sub && exec git hash-object --stdin"));
     assert!(run("exec git --git-dir=inside/.git hash-object --stdin"));
     assert!(run(&format!("exec git -C '{}' hash-object --stdin", inside.display())));
+    assert!(run("cd neighbour && GIT_DIR=../inside/.git exec git hash-object --stdin"));
+    // A path with an equals sign, and a link that is absolute in there.
+    let odd = "mkdir -p odd=one && ln -sfn \"$PWD/inside\" odd=one/x=y";
+    assert!(run(&format!("{odd} && exec git --git-dir=odd=one/x=y/.git hash-object --stdin")));
     assert!(!run("cd neighbour && exec git hash-object --stdin"));
     assert!(!run("exec git hash-object --stdin"));
 }
