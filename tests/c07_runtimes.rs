@@ -949,36 +949,58 @@ fn s14_an_agent_whose_instance_is_gone_is_stopped_and_its_turn_ends() {
     settled(&ground, &host);
     submit(&host, "s", "one").unwrap();
     support::run(&host, "one");
-    let other = ground.host_with_runtimes(&told);
+    let mut other = ground.host_with_runtimes(&told);
+    let moments = Arc::new(Mutex::new(Instant::now()));
+    let read = Arc::clone(&moments);
+    other.paced_by(move || *read.lock().unwrap());
+    // By both clocks; while the machine sleeps, by the store's alone.
+    let pass = |seconds: u32| {
+        *moments.lock().unwrap() += Duration::from_secs(seconds.into());
+        ground.lapse(Span::seconds(seconds.into()));
+    };
     let open = || {
         let rows = rows(&other, &[TableId::Turns, TableId::Runtimes]);
         let turn = *rows.view.turns.iter().next().unwrap();
         (turn.outcome, rows.view.runtimes.iter().next().unwrap().status)
     };
-    // Its lease lapsed, and it comes back: nothing is taken from it, however often that happens.
+    // Its lease lapsed, and it comes back: nothing is taken from it, however often that happens,
+    // and even if it is never seen alive in between.
+    for looks_between in [false, true] {
+        for _ in 0..3 {
+            pass(40);
+            other.tick().unwrap();
+            host.renew().unwrap();
+            if looks_between {
+                other.tick().unwrap();
+            }
+        }
+        assert_eq!(open(), (None, RuntimeStatus::Running), "{looks_between}");
+    }
+    // Who renews the turn lives, even if he does not say so of the instance.
+    let instance = host.instance();
     for _ in 0..3 {
+        pass(40);
+        other.tick().unwrap();
+        host.ask(&ann(), None, |c| {
+            let (turn, instance) = (c.id("turn-one")?, c.id(&instance)?);
+            Ok(Command::Turn(TurnCommand::Renew { turn, instance }))
+        })
+        .unwrap();
+    }
+    other.tick().unwrap();
+    pass(29);
+    other.tick().unwrap();
+    assert_eq!(open(), (None, RuntimeStatus::Running));
+    // The machine sleeps, twice, and who looks first after that is not its owner.
+    for _ in 0..2 {
         ground.lapse(Span::seconds(40));
         other.tick().unwrap();
-        host.renew().unwrap();
-        other.tick().unwrap();
+        assert_eq!(open(), (None, RuntimeStatus::Running));
     }
-    assert_eq!(open(), (None, RuntimeStatus::Running));
-    // Who renews the turn lives, even if he does not say so of the instance.
-    ground.lapse(Span::seconds(40));
-    let instance = host.instance();
-    host.ask(&ann(), None, |c| {
-        let (turn, instance) = (c.id("turn-one")?, c.id(&instance)?);
-        Ok(Command::Turn(TurnCommand::Renew { turn, instance }))
-    })
-    .unwrap();
-    other.tick().unwrap();
-    ground.lapse(Span::seconds(29));
-    other.tick().unwrap();
-    assert_eq!(open(), (None, RuntimeStatus::Running));
     drop(host);
     // Seen gone, and seen gone a lease later.
-    for expected in [RuntimeStatus::Running, RuntimeStatus::Stopping] {
-        ground.lapse(Span::seconds(31));
+    for (seconds, expected) in [(29, RuntimeStatus::Running), (1, RuntimeStatus::Stopping)] {
+        pass(seconds);
         other.tick().unwrap();
         assert_eq!(open(), (None, expected));
     }

@@ -353,6 +353,8 @@ lookups! {
         RuntimesOfResources = Runtimes.id from Resources.runtime_id, None;
         /// The instances of the turns.
         InstancesOfTurns = Instances.id from Turns.instance_id, None;
+        /// The instances of the runtimes.
+        InstancesOfRuntimes = Instances.id from Runtimes.instance_id, None;
         /// The repository rows of the attempts, deleted ones too.
         ReposOfAttempts = Repos.id from Attempts.repo_id, None;
         /// The roots of the trash rows.

@@ -397,6 +397,9 @@ guards! {
     RuntimeIdle = "runtime_idle", Rule, "C-15, S-10",
         "a turn is under way on the runtime",
         "wait for its end, or for recovery to end it", true;
+    RuntimeUnreached = "runtime_unreached", Rule, "C-15, S-10",
+        "the instance that runs it lives, and it is that one's to stop",
+        "stop it there, or end that instance and wait for its lease", true;
     ForgetLapsed = "forget_lapsed", Rule, "C-15",
         "an executor may be at work on it",
         "wait for its lease", true;

@@ -34,6 +34,7 @@ mod warrant;
 pub use command::*;
 #[doc(hidden)]
 pub use decide::decide_with;
+pub use decide::relations::{is_reached, named_that_may_run, others_that_run};
 pub use decide::{decide, footprint};
 pub use decision::*;
 pub use evidence::*;

@@ -8,6 +8,8 @@
 mod c07_runtimes;
 #[path = "../operator.rs"]
 mod operator;
+#[path = "../out_of_reach.rs"]
+mod out_of_reach;
 #[path = "../restore.rs"]
 mod restore;
 #[path = "../x01_sessions.rs"]

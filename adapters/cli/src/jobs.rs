@@ -1,9 +1,10 @@
 //! `freehold jobs`: what operators do with cleanup jobs (C-15).
 
+mod in_the_way;
+
 use clap::Subcommand;
 use freehold_kernel::{
-    Command, Guard, Id, JobState, Kind, OperatorCommand, Permissions, Reason, Reply, Row,
-    RuntimeStatus, TableId,
+    Command, Guard, Id, JobState, OperatorCommand, Permissions, Reason, Reply, Row, TableId,
 };
 use freehold_store::{HostError, Read, Rows, Store, Who};
 use serde_json::{Value, json};
@@ -130,7 +131,7 @@ fn list(place: &StorePlace, all: bool, out: &mut Show) -> Result<(), Failure> {
 
 fn show(place: &StorePlace, job: &str, out: &mut Show) -> Result<(), Failure> {
     let store = place.open()?;
-    let rows = wait(store.read(&[
+    let mut rows = wait(store.read(&[
         Read::by(TableId::Jobs, "id", &[job]),
         Read::by(TableId::JobRoots, "job_id", &[job]),
         Read::by(TableId::Resources, "job_id", &[job]),
@@ -143,7 +144,7 @@ fn show(place: &StorePlace, job: &str, out: &mut Show) -> Result<(), Failure> {
         })
         .then(next(&["jobs", "list", "--all"], place)));
     };
-    let living = living_runtimes(&store, &rows)?;
+    let in_the_way = in_the_way::judge(&store, &mut rows, &row)?;
     let mut resources = Vec::new();
     for r in rows.view.resources.iter() {
         let path = r.path.map(|p| text(&rows, p)).transpose()?;
@@ -171,6 +172,17 @@ fn show(place: &StorePlace, job: &str, out: &mut Show) -> Result<(), Failure> {
             "errors": content(&rows, &p.row_key(), "errors"),
         }));
     }
+    let (words, next) = match (&in_the_way.way_out, row.state) {
+        (Some(way_out), _) => way_out.words(job, place),
+        (None, JobState::Failed) => ("try again".to_owned(), next(&["jobs", "retry", job], place)),
+        (None, JobState::Pending | JobState::RetryWait) => {
+            ("carry out what is due".to_owned(), next(&["work"], place))
+        }
+        (
+            None,
+            JobState::Prepared | JobState::Running | JobState::Succeeded | JobState::Cancelled,
+        ) => (format!("{} resources", resources.len()), String::new()),
+    };
     let value = json!({
         "ok": true,
         "job": job,
@@ -182,7 +194,8 @@ fn show(place: &StorePlace, job: &str, out: &mut Show) -> Result<(), Failure> {
         "branch_policy": row.branch_policy.code(),
         "parts": parts,
         "resources": resources,
-        "may_run": living,
+        "may_run": in_the_way.runtimes,
+        "next": (!next.is_empty()).then_some(&next),
     });
     out.say(&format!(
         "job {job}: {} of task {}, {}",
@@ -203,38 +216,12 @@ fn show(place: &StorePlace, job: &str, out: &mut Show) -> Result<(), Failure> {
             out.say(&format!("      {line}"));
         }
     }
-    for runtime in &living {
+    for runtime in &in_the_way.runtimes {
         out.say(&format!("  runtime {runtime} is not known to be stopped, and holds worktrees up"));
     }
-    let words = match row.state {
-        JobState::Failed | JobState::RetryWait if !living.is_empty() => format!(
-            "stop what may run, or, if nobody can reach it any more, say that it is stopped: {}",
-            next(&["jobs", "declare-stopped", living.first().map_or("", String::as_str)], place)
-        ),
-        JobState::Failed => format!("try again: {}", next(&["jobs", "retry", job], place)),
-        JobState::Pending | JobState::RetryWait => {
-            format!("carry out what is due: {}", next(&["work"], place))
-        }
-        JobState::Prepared | JobState::Running | JobState::Succeeded | JobState::Cancelled => {
-            format!("{} resources", resources.len())
-        }
-    };
+    let words = if next.is_empty() { words } else { format!("{words}: {next}") };
     out.result(&value, &words);
     Ok(())
-}
-
-/// The runtimes that the job names, or that stand in its environments, and that are not known to be
-/// stopped (C-6).
-fn living_runtimes(store: &impl Store, rows: &Rows) -> Result<Vec<String>, Failure> {
-    let resources = || rows.view.resources.iter();
-    let named = rows.texts(resources().filter_map(|r| r.runtime_id))?;
-    let environments = rows.texts(resources().filter_map(|r| r.environment_id))?;
-    let found = wait(store.read(&[
-        Read::among(TableId::Runtimes, "id", named),
-        Read::among(TableId::Runtimes, "task_environment_id", environments),
-    ]))?;
-    let living = found.view.runtimes.iter().filter(|r| r.status != RuntimeStatus::Stopped);
-    living.map(|r| text(&found, r.id)).collect()
 }
 
 fn act(
@@ -247,13 +234,19 @@ fn act(
 ) -> Result<(), Failure> {
     let host = host(place)?;
     let who = Who::new(actor, Permissions::ALL);
+    let mut command = None;
+    let compose = |c: &mut freehold_store::Composer| {
+        let composed = compose(c)?;
+        command = Some(composed);
+        Ok(composed)
+    };
     match host.ask(&who, None, compose) {
         Ok(accepted) => {
             let state = match accepted.reply {
                 Reply::Job { state, .. } => Some(state.code()),
                 _other => None,
             };
-            let goes_on = next(&["work"], place);
+            let goes_on = goes_on(command.as_ref(), named, place);
             out.result(
                 &json!({"ok": true, "done": done, "named": named, "state": state, "next": goes_on}),
                 &format!("{named} {done}; next: {goes_on}"),
@@ -267,6 +260,28 @@ fn act(
     }
 }
 
+/// The command that goes on from what was done. A failed job is not tried again by itself (C-2),
+/// so that a worker alone would find nothing to do.
+fn goes_on(command: Option<&Command>, named: &str, place: &StorePlace) -> String {
+    let job = match command {
+        Some(Command::Operator(OperatorCommand::DeclareStopped { .. })) => {
+            in_the_way::job_waiting_for(named, place)
+        }
+        Some(Command::Operator(OperatorCommand::ForgetResource { .. })) => job_of(named, place),
+        Some(_) | None => None,
+    };
+    match (command, job) {
+        (
+            Some(Command::Operator(OperatorCommand::DeclareStopped { .. })),
+            Some((job, JobState::Failed | JobState::RetryWait)),
+        ) => next(&["jobs", "retry", &job], place),
+        (_, Some((job, JobState::Failed | JobState::RetryWait))) => {
+            next(&["jobs", "show", &job], place)
+        }
+        (_, _) => next(&["work"], place),
+    }
+}
+
 /// The command that goes on from a refusal, naming the real object.
 fn after(error: &HostError, named: &str, place: &StorePlace) -> String {
     match error.guard() {
@@ -276,8 +291,13 @@ fn after(error: &HostError, named: &str, place: &StorePlace) -> String {
         // A turn that is under way is ended by its host, or by recovery.
         Some(Guard::RuntimeIdle) => next(&["work"], place),
         Some(Guard::RuntimeKnown) => next(&["doctor"], place),
+        // It tells which instance has to end before a person's word counts.
+        Some(Guard::RuntimeUnreached) => match in_the_way::job_waiting_for(named, place) {
+            Some((job, _)) => next(&["jobs", "show", &job], place),
+            None => next(&["jobs", "list"], place),
+        },
         Some(Guard::ForgetLeft | Guard::ForgetStopped) => match job_of(named, place) {
-            Some(job) => next(&["jobs", "show", &job], place),
+            Some((job, _)) => next(&["jobs", "show", &job], place),
             None => next(&["jobs", "list", "--all"], place),
         },
         Some(_) => next(&["jobs", "show", named], place),
@@ -285,11 +305,13 @@ fn after(error: &HostError, named: &str, place: &StorePlace) -> String {
     }
 }
 
-fn job_of(resource: &str, place: &StorePlace) -> Option<String> {
+fn job_of(resource: &str, place: &StorePlace) -> Option<(String, JobState)> {
     let store = place.open().ok()?;
-    let rows = wait(store.read(&[Read::by(TableId::Resources, "id", &[resource])])).ok()?;
-    let job = rows.view.resources.iter().next()?.job_id;
-    rows.names.text(Kind::JobId, job.0).ok()
+    let mut rows = wait(store.read(&[Read::by(TableId::Resources, "id", &[resource])])).ok()?;
+    let job = rows.texts([rows.view.resources.iter().next()?.job_id]).ok()?;
+    rows.absorb(wait(store.read(&[Read::among(TableId::Jobs, "id", job)])).ok()?);
+    let job = rows.view.jobs.iter().next()?;
+    Some((text(&rows, job.id).ok()?, job.state))
 }
 
 fn text<I: Id>(rows: &Rows, id: I) -> Result<String, Failure> {

@@ -17,6 +17,7 @@ use freehold_kernel::{
 
 use crate::error::StoreError;
 use crate::names::{NameError, uuid_text};
+use crate::recovery::Lone;
 use crate::runtimes::{Held, RuntimeHandle, Runtimes, StartFailed};
 use crate::store::{Read, Rows, Store};
 use crate::submission::{Accepted, Composer, Outcome, Refused};
@@ -153,8 +154,8 @@ pub struct Host<S, W, D = OnThisThread> {
     renewed: Mutex<Instant>,
     /// The runtimes that recovery tried to stop in vain, and until when it leaves them.
     pub(crate) vain: Mutex<BTreeMap<RuntimeId, Time>>,
-    /// The living processes whose instance is gone, and since when recovery has seen that.
-    pub(crate) lone: Mutex<BTreeMap<RuntimeId, Time>>,
+    /// The living processes whose instance is gone, as recovery saw each first.
+    pub(crate) lone: Mutex<BTreeMap<RuntimeId, Lone>>,
     moment: Box<dyn Fn() -> Instant + Send + Sync>,
     repositories: Box<dyn Fn(&str) -> PathBuf + Send + Sync>,
 }
@@ -199,7 +200,8 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
     }
 
     /// Gives the host's own moments in place of the machine's. Renewals are paced by them,
-    /// and nothing is decided by them: that is for the store's clock.
+    /// and recovery's patience with a silent instance is measured by them, too (S-14); nothing else
+    /// is decided by them: that is for the store's clock.
     pub fn paced_by(&mut self, moment: impl Fn() -> Instant + Send + Sync + 'static) {
         *self.renewed.get_mut().unwrap_or_else(PoisonError::into_inner) = moment();
         self.moment = Box::new(moment);

@@ -3,7 +3,7 @@
 //! robbed. It runs with every tick, not only at start.
 
 use std::sync::PoisonError;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use freehold_kernel::{
     Attempt, AttemptCommand, AttemptState, CleanupCommand, Command, Guard, Job, JobState, Kind,
@@ -128,49 +128,53 @@ impl<S: Store, W: Workspaces, D: Drive> Host<S, W, D> {
                     }
                 }
                 (Liveness::Alive | Liveness::Unknown, RuntimeStatus::Stopping) => left.push(handle),
-                (Liveness::Alive, RuntimeStatus::Starting | RuntimeStatus::Running)
-                    if is_lone(&rows, row) =>
-                {
-                    lone.push((*row, handle.id));
+                (Liveness::Alive, RuntimeStatus::Starting | RuntimeStatus::Running) => {
+                    if let Some(look) = Lone::seen(&rows, row, self.moment()) {
+                        lone.push((*row, handle.id, look));
+                    }
                 }
-                (
-                    Liveness::Alive | Liveness::Unknown,
-                    RuntimeStatus::Starting | RuntimeStatus::Running | RuntimeStatus::Stopped,
-                ) => {}
+                (Liveness::Unknown, RuntimeStatus::Starting | RuntimeStatus::Running)
+                | (Liveness::Alive | Liveness::Unknown, RuntimeStatus::Stopped) => {}
             }
         }
-        self.stop_lone(&lone, rows.view.now, ticked)?;
+        self.stop_lone(lone, rows.view.now, ticked)?;
         self.stop_left(&left, ticked)
     }
 
     /// S-14: a process that nobody can speak to is asked to stop, once this instance has seen for a
-    /// whole lease that its own is gone: one that only slept comes back before. Its turn, if it has
+    /// whole lease that its own is gone: one that only slept comes back before. The lease is over
+    /// by the store's clock and by the moments of this instance, which stand still while the whole
+    /// machine sleeps; and who renewed anything between two looks was there. Its turn, if it has
     /// one, ends as interrupted when it is proven dead.
     fn stop_lone(
         &self,
-        seen: &[(Runtime, String)],
+        seen: Vec<(Runtime, String, Lone)>,
         now: Time,
         ticked: &mut Ticked,
     ) -> Result<(), HostError> {
         let lease = self.settings()?.lease;
+        let pace = Duration::from_micros(u64::try_from(lease.0).unwrap_or(0));
         let mut known = self.lone.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        known.retain(|id, _| seen.iter().any(|(row, _)| row.id == *id));
-        for (row, id) in seen {
-            if *known.entry(row.id).or_insert(now) + lease > now {
+        known.retain(|id, _| seen.iter().any(|(row, ..)| row.id == *id));
+        for (row, id, look) in seen {
+            let first = *known
+                .entry(row.id)
+                .and_modify(|first| *first = first.or_anew(look))
+                .or_insert(look);
+            let passed = look.moment.saturating_duration_since(first.moment);
+            if first.since + lease > now || passed < pace {
                 continue;
             }
             // Looked at again, as before a report that it is stopped.
             let owner = uuid_text(row.instance_id.0);
             let rows = self.read(&[
-                Read::by(TableId::Runtimes, "id", &[id]),
+                Read::by(TableId::Runtimes, "id", &[&id]),
                 Read::by(TableId::Turns, "phase", &UNDER_WAY),
                 Read::by(TableId::Instances, "id", &[&owner]),
             ])?;
-            let same = rows.view.runtimes.id(row.id.0) == Some(row);
-            if same
-                && is_lone(&rows, row)
-                && self.report(id, RuntimeStatus::Stopping)?.reply != Reply::Unchanged
-            {
+            let same = rows.view.runtimes.id(row.id.0) == Some(&row)
+                && Lone::seen(&rows, &row, look.moment).is_some_and(|l| l.leases == look.leases);
+            if same && self.report(&id, RuntimeStatus::Stopping)?.reply != Reply::Unchanged {
                 ticked.recovered += 1;
             }
         }
@@ -410,13 +414,34 @@ fn about_to_begin(rows: &Rows, runtime: &Runtime) -> bool {
     runtime.status == RuntimeStatus::Starting && held.is_some_and(|i| i.lease_until > rows.view.now)
 }
 
-/// Whether it is a process whose instance is gone, and with it whoever renewed a turn on it: nobody
+/// One look at a process whose instance is gone, and with it whoever renewed a turn on it: nobody
 /// else can speak to it.
-fn is_lone(rows: &Rows, runtime: &Runtime) -> bool {
-    let now = rows.view.now;
-    let held = rows.view.instances.id(runtime.instance_id.0).is_some_and(|i| i.lease_until > now);
-    let renewed = rows.view.turns.iter().any(|t| t.runtime_id == runtime.id && t.lease_until > now);
-    runtime.kind == RuntimeKind::Local && !held && !renewed
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lone {
+    /// By the store's clock.
+    since: Time,
+    /// By the looking instance's own.
+    moment: Instant,
+    /// The lapsed leases: of the instance, and of the newest turn on it.
+    leases: (Option<Time>, Option<Time>),
+}
+
+impl Lone {
+    /// None of one whose instance lives, or renewed its turn.
+    fn seen(rows: &Rows, runtime: &Runtime, moment: Instant) -> Option<Lone> {
+        let since = rows.view.now;
+        let instance = rows.view.instances.id(runtime.instance_id.0).map(|i| i.lease_until);
+        let turns = rows.view.turns.iter().filter(|t| t.runtime_id == runtime.id);
+        let leases = (instance, turns.map(|t| t.lease_until).max());
+        let holds = |lease: Option<Time>| lease.is_some_and(|until| until > since);
+        let lone = runtime.kind == RuntimeKind::Local && !holds(leases.0) && !holds(leases.1);
+        lone.then_some(Lone { since, moment, leases })
+    }
+
+    /// The first look, as long as nobody renewed anything since.
+    fn or_anew(self, later: Lone) -> Lone {
+        if self.leases == later.leases { self } else { later }
+    }
 }
 
 /// Whether no close that lives, no barrier that lives and no job has this stop to do. What a job

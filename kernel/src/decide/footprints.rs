@@ -511,7 +511,12 @@ fn operator(command: &OperatorCommand, to: &mut Vec<L>) {
         }
         // S-10: whoever admits a turn versions its session (D-23).
         OperatorCommand::DeclareStopped { runtime } => {
-            to.extend([L::Runtime(runtime), L::SessionsOfRuntimes, L::TurnsOfSessions]);
+            to.extend([
+                L::Runtime(runtime),
+                L::SessionsOfRuntimes,
+                L::TurnsOfSessions,
+                L::InstancesOfRuntimes,
+            ]);
         }
         OperatorCommand::AdmitRestore { salvage, repo } => {
             to.extend([

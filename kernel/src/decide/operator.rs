@@ -192,7 +192,8 @@ impl<G: GuardSet> Ctx<'_, G> {
         Ok(Reply::Done)
     }
 
-    /// A person's word in the place of a proof (C-7, C-15). Who runs a turn on it knows better.
+    /// A person's word in the place of a proof (C-7, C-15). Who runs a turn on it knows better, and
+    /// so does who can stop it.
     fn declare_stopped(&mut self, id: RuntimeId) -> Result<Reply, Refusal> {
         let runtime = known!(self, runtimes, id, RuntimeKnown)?;
         if runtime.status == RuntimeStatus::Stopped {
@@ -201,6 +202,8 @@ impl<G: GuardSet> Ctx<'_, G> {
         let turn =
             turns_of(self.view, runtime.session_id).find(|t| t.runtime_id == id).map(Row::row_key);
         self.hold(Guard::RuntimeIdle, turn.is_none(), || InTheWay::of(turn.into_iter()))?;
+        let reached = is_reached(self.view, &runtime);
+        self.hold(Guard::RuntimeUnreached, !reached, || InTheWay::one(runtime.row_key()))?;
         let Some(next) = machine::runtime::step(runtime.status, machine::runtime::Input::Declared)
         else {
             return self.illegal(runtime.row_key());

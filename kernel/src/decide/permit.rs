@@ -52,17 +52,9 @@ impl<G: GuardSet> Ctx<'_, G> {
 
     /// What has to come first (C-6, T-12, C-18).
     fn not_yet(&mut self, job: &Job, resource: &Resource) -> Option<Reply> {
-        // What the job names and has given up may live as well as what it has not tried yet (C-7).
-        let own = self.view.resources.iter().any(|r| r.job_id == job.id && may_run(self.view, r));
-        // After a reset the environment lives on elsewhere; what ran in the old worktree is in the
-        // job's own inventory (T-10). Of a borrower's only the borrowing matters (W-20).
-        let elsewhere = self.is_old(job, resource) || self.is_lent(job, resource);
-        let others = self.view.runtimes.iter().any(|r| {
-            is_running(r)
-                && r.task_environment_id.is_some()
-                && r.task_environment_id == resource.environment_id
-        });
-        if !self.test(Guard::RuntimesFirst, !own && (elsewhere || !others)) {
+        let own = named_that_may_run(self.view, job.id).next().is_some();
+        let others = others_that_run(self.view, job, resource).next().is_some();
+        if !self.test(Guard::RuntimesFirst, !own && !others) {
             return Some(self.not_now(resource, Reason::RuntimeAlive));
         }
         let attempts =
@@ -84,21 +76,6 @@ impl<G: GuardSet> Ctx<'_, G> {
         None
     }
 
-    /// Whether it is the old worktree of a reset: its row is deleted, and it is nobody's any more,
-    /// whoever owns or borrows the environment now (T-10, W-20).
-    fn is_old(&self, job: &Job, resource: &Resource) -> bool {
-        let row = resource.repo_id.and_then(|r| self.view.repos.id(r.0));
-        job.trigger == Trigger::EnvironmentReset
-            || row.is_some_and(|r| r.status == RepoStatus::Deleted)
-    }
-
-    /// Whether others borrow it now. Who borrows after a reset borrows the new worktrees.
-    fn is_lent(&self, job: &Job, resource: &Resource) -> bool {
-        let environment = resource.environment_id.and_then(|e| self.view.environments.id(e.0));
-        !self.is_old(job, resource)
-            && environment.is_some_and(|e| borrowers(self.view, e).next().is_some())
-    }
-
     /// What the rows say against it, now (C-5).
     fn keep(&mut self, job: &Job, resource: &Resource) -> Option<(ResourceResult, Reason)> {
         if !self.test(Guard::AuthorityStands, authority_stands(self.view, job)) {
@@ -106,8 +83,8 @@ impl<G: GuardSet> Ctx<'_, G> {
         }
         let environment =
             resource.environment_id.and_then(|e| self.view.environments.id(e.0)).copied();
-        let old = self.is_old(job, resource);
-        if !self.test(Guard::PermitNoBorrower, !self.is_lent(job, resource)) {
+        let old = is_old(self.view, job, resource);
+        if !self.test(Guard::PermitNoBorrower, !is_lent(self.view, job, resource)) {
             return Some((ResourceResult::Preserved, Reason::Borrowed));
         }
         let transferred = !old && environment.is_some_and(|e| e.task_id != job.task_id);

@@ -123,6 +123,50 @@ pub(crate) fn may_run(view: &View, resource: &Resource) -> bool {
     }
 }
 
+/// What a job names that may run still: it holds every worktree of the job up, even where its try
+/// was given up (C-6, C-7).
+pub fn named_that_may_run(view: &View, job: JobId) -> impl Iterator<Item = &Resource> + Clone {
+    view.resources.iter().filter(move |r| r.job_id == job && may_run(view, r))
+}
+
+/// The other runtimes that hold a worktree up: those that stand in its environment. After a reset
+/// the environment lives on elsewhere, and what ran in the old worktree is in the job's own
+/// inventory (T-10); of a borrower's only the borrowing matters (W-20).
+pub fn others_that_run<'a>(
+    view: &'a View,
+    job: &Job,
+    worktree: &'a Resource,
+) -> impl Iterator<Item = &'a Runtime> + Clone {
+    let elsewhere = is_old(view, job, worktree) || is_lent(view, job, worktree);
+    view.runtimes.iter().filter(move |r| {
+        !elsewhere
+            && is_running(r)
+            && r.task_environment_id.is_some()
+            && r.task_environment_id == worktree.environment_id
+    })
+}
+
+/// Whether it is the old worktree of a reset: its row is deleted, and it is nobody's any more,
+/// whoever owns or borrows the environment now (T-10, W-20).
+pub(crate) fn is_old(view: &View, job: &Job, worktree: &Resource) -> bool {
+    let row = worktree.repo_id.and_then(|r| view.repos.id(r.0));
+    job.trigger == Trigger::EnvironmentReset || row.is_some_and(|r| r.status == RepoStatus::Deleted)
+}
+
+/// Whether others borrow it now. Who borrows after a reset borrows the new worktrees.
+pub(crate) fn is_lent(view: &View, job: &Job, worktree: &Resource) -> bool {
+    let environment = worktree.environment_id.and_then(|e| view.environments.id(e.0));
+    !is_old(view, job, worktree) && environment.is_some_and(|e| borrowers(view, e).next().is_some())
+}
+
+/// Whether the instance that began a runtime can stop it still, so that no person's word is needed
+/// (C-15). Its own process it can for as long as it lives. The machine of a container or a remote
+/// one may be gone before: it was asked to stop, and that came to nothing.
+pub fn is_reached(view: &View, runtime: &Runtime) -> bool {
+    let lives = view.instances.id(runtime.instance_id.0).is_some_and(|i| i.lease_until > view.now);
+    lives && (runtime.kind == RuntimeKind::Local || runtime.status != RuntimeStatus::Stopping)
+}
+
 /// Whether a job is at its end.
 pub(crate) const fn is_final(state: JobState) -> bool {
     match state {

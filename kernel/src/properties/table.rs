@@ -142,7 +142,7 @@ properties! {
         [State(creation::removing_is_an_unsettled_removal), Step(creation::removal_is_settled), Step(turns::nothing_begins_in_the_unfinished)];
     "P-34" LeaseIsRespected Step
         "what somebody holds by a lease that has not lapsed is changed, ended or taken over by nobody without his token"
-        [Step(turns::a_close_is_its_closers), Step(turns::a_turn_is_its_instances), Step(creation::barrier_is_its_owners), Step(creation::attempt_is_its_makers), Step(claims::a_claim_is_its_claimers), Step(claims::a_removal_is_its_executors)];
+        [Step(turns::a_close_is_its_closers), Step(turns::a_turn_is_its_instances), Step(turns::a_runtime_is_its_instances), Step(creation::barrier_is_its_owners), Step(creation::attempt_is_its_makers), Step(claims::a_claim_is_its_claimers), Step(claims::a_removal_is_its_executors)];
     "P-35" LapsedDoesNothing Step
         "whoever's lease has lapsed, or whose token was replaced, changes nothing under it"
         [Step(creation::lapsed_owner_does_nothing), Step(creation::replaced_token_does_nothing), Step(turns::a_lapsed_closer_does_nothing), Step(claims::a_stale_claim_changes_nothing)];

@@ -95,6 +95,22 @@ pub(super) fn a_turn_is_its_instances(step: &Step<'_>) -> Holds {
     Ok(())
 }
 
+/// P-34, C-15: what a living instance runs is said to be stopped by nobody; but that one's machine
+/// may be gone that is no process and was asked to stop.
+pub(super) fn a_runtime_is_its_instances(step: &Step<'_>) -> Holds {
+    let Command::Operator(OperatorCommand::DeclareStopped { runtime }) = step.command.command
+    else {
+        return Ok(());
+    };
+    let Some(row) = step.before.runtimes.id(runtime.0) else { return Ok(()) };
+    let same = step.after.runtimes.id(runtime.0).is_some_and(|r| r.status == row.status);
+    let lives = |i: &Instance| i.id == row.instance_id && i.lease_until > step.after.now;
+    let lives = step.before.instances.iter().any(lives);
+    let in_vain = row.kind != RuntimeKind::Local && row.status == RuntimeStatus::Stopping;
+    let says = "what a living instance runs was said to be stopped";
+    demand(same || !lives || in_vain, says, [row.row_key()])
+}
+
 /// P-35, S-22: a closer whose token was replaced, or whose lease has lapsed, ends no close.
 pub(super) fn a_lapsed_closer_does_nothing(step: &Step<'_>) -> Holds {
     let (SessionCommand::CommitClose { session, token }

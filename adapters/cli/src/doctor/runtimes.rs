@@ -1,6 +1,8 @@
 //! Handles of runtimes whose process is not there, or of which nobody can say (C-7).
 
-use freehold_kernel::{Kind, Liveness, ResourceResult, Runtime, RuntimeKind, RuntimeStatus};
+use freehold_kernel::{
+    Job, JobState, Kind, Liveness, ResourceResult, Runtime, RuntimeKind, RuntimeStatus,
+};
 use freehold_runtime::LocalRuntimes;
 use freehold_store::{Rows, RuntimeHandle, Runtimes};
 
@@ -55,11 +57,14 @@ pub(super) fn judge(
     Ok(elsewhere)
 }
 
-/// A job that waits for this runtime's stop.
+/// A job that waits for this runtime's stop. One that came to its end waits for nothing, whatever
+/// it left.
 fn waiting_job(rows: &Rows, row: &Runtime) -> Result<Option<String>, Failure> {
     let waits = rows.view.resources.iter().find(|r| {
         let open = r.result == ResourceResult::Waiting || r.result == ResourceResult::Failed;
-        r.runtime_id == Some(row.id) && open
+        let over = |j: &Job| matches!(j.state, JobState::Succeeded | JobState::Cancelled);
+        let over = rows.view.jobs.id(r.job_id.0).is_some_and(over);
+        r.runtime_id == Some(row.id) && open && !over
     });
     Ok(waits.map(|r| rows.names.text(Kind::JobId, r.job_id.0)).transpose()?)
 }

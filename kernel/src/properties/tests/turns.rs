@@ -126,8 +126,17 @@ fn p_34_a_turn_is_its_instances() {
     parked.by(begin(false, false)).then(end).breaks("P-34", "no say");
     let declare = Command::Operator(OperatorCommand::DeclareStopped { runtime: RuntimeId(1) });
     let stopped = |v: &mut View| v.runtimes.edit(1).unwrap().status = RuntimeStatus::Stopped;
-    good().by(declare).then(stopped).breaks("P-34", "said to be stopped");
-    good().given(|v| v.turns.remove(1)).by(declare).then(stopped).holds("P-34");
+    let at_work = "what a turn runs on was said to be stopped";
+    good().by(declare).then(stopped).breaks("P-34", at_work);
+    let idle = good().given(|v| v.turns.remove(1)).by(declare);
+    idle.clone().then(stopped).breaks("P-34", "what a living instance runs");
+    let asked = |v: &mut View| v.runtimes.edit(1).unwrap().status = RuntimeStatus::Stopping;
+    idle.clone().given(asked).then(stopped).breaks("P-34", "what a living instance runs");
+    let remote = |v: &mut View| v.runtimes.edit(1).unwrap().kind = RuntimeKind::Remote;
+    idle.clone().given(remote).then(stopped).breaks("P-34", "what a living instance runs");
+    idle.clone().given(remote).given(asked).then(stopped).holds("P-34");
+    let gone = |v: &mut View| v.instances.edit(1).unwrap().lease_until = NOW;
+    idle.given(gone).then(stopped).holds("P-34");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use freehold_kernel::{
     AttemptCommand, CleanupCommand, ClosingKind, Command, Evidence, Found, Guard, OperatorCommand,
-    Reason, RemovalStep, SalvageId, SessionCommand, Settings, Span, TaskCommand, Trigger, Unsaved,
-    UnsavedPolicy,
+    Reason, RemovalStep, SalvageId, SessionCommand, Settings, Span, TaskCommand, Trigger,
+    TurnCommand, TurnOutcome, Unsaved, UnsavedPolicy,
 };
 
 use super::scenes::*;
@@ -44,6 +44,7 @@ pub const KILLS: &[Kill] = &[
     kill(&[Guard::ResourceWaiting], forgotten_meanwhile, "P-13", 4),
     kill(&[Guard::RuntimesFirst], runtime_and_worktree, "P-4", 2),
     kill(&[Guard::RuntimeIdle], declared_at_work, "P-34", 1),
+    kill(&[Guard::RuntimeUnreached], declared_between_turns, "P-34", 1),
     kill(&[Guard::AttemptsFirst], attempt_and_worktree, "P-4", 2),
     kill(&[Guard::NotTakenOver], delete_in_preparation, "P-6", 2),
     kill(&[Guard::ConsentCovers], consent_for_another_kind, "P-38", 2),
@@ -193,10 +194,29 @@ fn runtime_and_worktree() -> System {
     system(ran()).with(Cleaner::new(0))
 }
 
-/// An operator says of a runtime that it is stopped, while a turn runs on it.
+/// An operator says of a runtime that it is stopped, while a turn runs on it. Its instance did not
+/// say for a while that it lives, but the turn was renewed.
 fn declared_at_work() -> System {
     let mut world = owned(1);
     run(&mut world);
+    lapse_instance(&mut world, 0);
+    declared(world)
+}
+
+/// The same, between two turns of a living instance.
+fn declared_between_turns() -> System {
+    let mut world = owned(1);
+    run(&mut world);
+    world.prepare(Command::Turn(TurnCommand::End {
+        turn: turn(0),
+        outcome: TurnOutcome::Completed,
+        next_turn: turn(1),
+        next_runtime: runtime(1),
+    }));
+    declared(world)
+}
+
+fn declared(world: World) -> System {
     let command = Command::Operator(OperatorCommand::DeclareStopped { runtime: runtime(0) });
     system(world).with(insists("an operator", "says that runtime 0 is stopped", command))
 }

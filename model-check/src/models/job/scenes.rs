@@ -10,7 +10,7 @@ use freehold_kernel::{
 use crate::models::actors::{Executor, Hands, Operator, maker};
 use crate::models::begin;
 use crate::models::names::*;
-use crate::world::{Done, World};
+use crate::world::{Done, LAPSED, World};
 
 /// The part of a job that lies in root `r`.
 pub(in crate::models) fn part(of: JobId, r: u8) -> JobRootId {
@@ -203,6 +203,14 @@ pub(in crate::models) fn run(world: &mut World) {
         runtime_kind: RuntimeKind::Local,
         instance: instance(0),
     }));
+}
+
+/// An instance did not say for a lease's time that it lives.
+pub(in crate::models) fn lapse_instance(world: &mut World, n: u8) {
+    if let Some(row) = world.view.instances.edit(instance(n).0) {
+        row.lease_until = LAPSED;
+    }
+    world.view.commit();
 }
 
 /// A part is claimed by an instance, under [`EARLIER`]; nobody holds the claim by now.

@@ -594,11 +594,12 @@ fn reset() -> System {
 }
 
 /// T-10, C-7: what ran in the environment cannot be stopped for as long as anybody tries, while
-/// the next turn runs in the new one.
+/// the next turn runs in the new one. Its instance is gone (C-15).
 fn reset_runtimes() -> System {
-    let mut world = owned(1);
+    let mut world = owned(2);
     run(&mut world);
     operated(&mut world, 0, Trigger::EnvironmentReset);
+    lapse_instance(&mut world, 0);
     let stopped = Command::Operator(OperatorCommand::DeclareStopped { runtime: runtime(0) });
     let next = Command::Turn(TurnCommand::Submit {
         session: session(0),
@@ -607,11 +608,11 @@ fn reset_runtimes() -> System {
         turn: turn(1),
         runtime: runtime(1),
         runtime_kind: RuntimeKind::Local,
-        instance: instance(0),
+        instance: instance(1),
     });
     let system = System::new("job-reset-runtimes", world)
-        .with(Cleaner::new(0))
-        .with(Recovery { instance: 0 })
+        .with(Cleaner::new(1))
+        .with(Recovery { instance: 1 })
         .with(Clock)
         .with(Outsider { deeds: vec![Deed::LoseRuntimes, Deed::FindRuntimes] })
         .with(asks("a person", "writes to session 0 again", next))
