@@ -43,12 +43,17 @@ const VARIABLES: [&str; 8] = [
 /// The program with these words and nothing but these variables: exit code and last line. No
 /// password is in anything that it says.
 fn says(words: &[&str], variables: &[(&str, &str)]) -> (i32, Value) {
+    says_in(Path::new("."), words, variables)
+}
+
+/// The same, in this folder.
+fn says_in(folder: &Path, words: &[&str], variables: &[(&str, &str)]) -> (i32, Value) {
     let mut program = Program::new(env!("CARGO_BIN_EXE_freehold"));
     for name in VARIABLES {
         program.env_remove(name);
     }
-    let output =
-        program.arg("--json").args(words).envs(variables.iter().copied()).output().unwrap();
+    program.current_dir(folder).arg("--json").args(words).envs(variables.iter().copied());
+    let output = program.output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(!format!("{said}{error}").contains("geheim"), "{words:?}: {said} {error}");
@@ -279,6 +284,25 @@ fn a_password_comes_from_the_environment_or_the_password_file_and_is_never_said(
     assert_eq!((code, &line["error"]), (3, &"surroundings".into()), "{line}");
     paste(line["next"].as_str().unwrap());
     assert_eq!(says(&words, &[("PGPASSFILE", name)]).0, 0);
+    // Who has a home that is none needs no password for that; who is refused is told why the file
+    // was not read.
+    let open = Server::shared().url("postgres");
+    let at = ["tour", "--store", open.as_str()];
+    assert_eq!(says(&at, &[("HOME", "/dev/null")]).0, 0);
+    std::fs::create_dir(folder.path().join(".pgpass")).unwrap();
+    let home = folder.path().to_str().unwrap();
+    let (code, line) = says(&words, &[("HOME", home)]);
+    assert_eq!((code, &line["error"]), (4, &"store".into()), "{line}");
+    assert!(line["says"].as_str().unwrap().contains("cannot be read"), "{line}");
+    // Nor is that of the folder one happens to be in.
+    let here = folder.path().join("here");
+    std::fs::create_dir(&here).unwrap();
+    std::fs::rename(&file, here.join(".pgpass")).unwrap();
+    let (home, none) = (here.to_str().unwrap(), "");
+    for (home, exit) in [(home, 0), (none, 4)] {
+        let (code, line) = says_in(&here, &words, &[("HOME", home)]);
+        assert_eq!(code, exit, "{home}: {line}");
+    }
     // The tour's second process gets it too.
     let (code, line) = says(&["tour", "--store", &with], &[]);
     assert_eq!((code, &line["ok"]), (0, &true.into()), "{line}");
@@ -301,6 +325,8 @@ fn every_command_says_why_a_server_or_a_store_cannot_be_used_and_what_to_do() {
             ("postgres://a:ge@geheim@h/d", &[], 2, "unknown_name", "--help"),
             ("postgresq://a:geheim@h/d", &[], 2, "unknown_name", "--help"),
             ("host=h password=geheim", &[], 2, "unknown_name", "--help"),
+            ("postgres:/a:geheim@h/d", &[], 2, "unknown_name", "--help"),
+            ("a:geheim@h/d", &[], 2, "unknown_name", "--help"),
             ("some.db", &["--schema", "s"], 2, "unknown_name", "--help"),
             (&format!("postgres://a:geheim@127.0.0.1:{nobody}/d"), &[], 3, "store", "pg_isready"),
             (
@@ -371,6 +397,20 @@ fn a_server_that_demands_tls_is_reached_with_the_authorities_that_are_named() {
     assert_eq!((code, &line["ok"]), (0, &true.into()), "{line}");
     let left = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'freehold%'";
     assert_eq!(server.sql("postgres", left), "0");
+    // Who names authorities need not say the mode: a server that has no TLS is not spoken to, unless
+    // the mode says that it may be.
+    let trust = ("PGSSLROOTCERT", ours.as_str());
+    assert_eq!(says(&words, &[trust]).0, 0);
+    let plain = Server::shared().url("postgres");
+    for look in LOOKS {
+        let (code, line) = says(&[look, &["--store", &plain]].concat(), &[trust]);
+        assert_eq!((code, &line["error"]), (4, &"store".into()), "{line}");
+        let sentence = line["says"].as_str().unwrap();
+        assert!(sentence.contains("TLS") && sentence.contains("sslmode=prefer"), "{sentence}");
+    }
+    let words = ["tour", "--store", plain.as_str()];
+    let (code, line) = says(&words, &[trust, ("PGSSLMODE", "prefer")]);
+    assert_eq!((code, &line["ok"]), (0, &true.into()), "{line}");
     // Nobody else is trusted, and without TLS nothing is said.
     for variables in [&[must][..], &[must, ("PGSSLROOTCERT", &others)]] {
         let (code, line) = says(&["doctor", "--store", &url], variables);

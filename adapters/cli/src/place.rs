@@ -1,6 +1,7 @@
 //! Where a store is, as the command line says it; and the one place where one is opened.
 
 mod address;
+mod password;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -33,8 +34,14 @@ What an address leaves out comes from PGHOST with PGPORT, PGUSER, PGDATABASE and
 --store postgres:// may be enough. Leave the password out of it: a command line is seen by
 everybody who lists the processes. It is read from PGPASSWORD, or from the password file, which is
 ~/.pgpass or what PGPASSFILE names (lines host:port:database:user:password, mode 600). No password
-is ever printed, not even as a part of the next command. TLS is spoken where PGSSLROOTCERT names a
-file of the authorities to trust; the server's name is looked at, whatever the mode.";
+is ever printed, not even as a part of the next command. An entry of the file is used only if it is
+the same for all servers that the address names.
+
+Where PGSSLROOTCERT names a file of the authorities to trust, TLS is demanded over the network, and
+the server's name is looked at. Only with a mode of prefer or allow that is said (sslmode of the
+address, or PGSSLMODE) a server may say that it has no TLS, and so may whoever stands between: then
+all is sent in the clear, and a password too, if it asks for one. Without such a file no TLS is
+spoken, and a mode of require is refused.";
 
 /// The words that say which store is meant, the same for every command.
 #[derive(clap::Args, Debug)]
@@ -80,6 +87,8 @@ pub(crate) enum StorePlace {
         address: String,
         /// TLS, if somebody said whom to trust.
         tls: Option<Arc<ClientConfig>>,
+        /// Why the password file has no password, for who is refused without one.
+        note: Option<String>,
         /// The schema.
         schema: String,
     },
@@ -97,9 +106,13 @@ impl StorePlace {
         let text = store.to_string_lossy();
         if address::is_meant(&text) && !Path::new(store).exists() {
             let address = address::read(&text, &|name| std::env::var_os(name))?;
-            let (config, tls, address) = (Box::new(address.config), address.tls, address.shown);
-            let schema = schema.unwrap_or(SCHEMA).to_owned();
-            return Ok(StorePlace::Server { config, address, tls, schema });
+            return Ok(StorePlace::Server {
+                config: Box::new(address.config),
+                address: address.shown,
+                tls: address.tls,
+                note: address.note,
+                schema: schema.unwrap_or(SCHEMA).to_owned(),
+            });
         }
         if schema.is_some() {
             let says = "--schema is for an address; a store's file has none";
@@ -154,7 +167,7 @@ impl StorePlace {
                 Ok(Either::First(Arc::new(store)))
             }
             StorePlace::File(file) => Err(no_file(file)),
-            StorePlace::Server { config, address, tls, schema } => {
+            StorePlace::Server { config, address, tls, note, schema } => {
                 let options = freehold_postgres::Options {
                     schema: schema.clone(),
                     create,
@@ -168,7 +181,7 @@ impl StorePlace {
                 let opening = PostgresStore::connect((**config).clone(), options);
                 match OnThisThread.wait(opening) {
                     Ok(store) => Ok(Either::Second(store)),
-                    Err(error) => Err(not_opened(error, config, address)),
+                    Err(error) => Err(not_opened(error, config, address, note.as_deref())),
                 }
             }
         }
@@ -186,7 +199,7 @@ fn no_file(file: &Path) -> Failure {
 }
 
 /// What can be done about a server that does not open: the same place, asked by its own programs.
-fn not_opened(error: StoreError, config: &Config, address: &str) -> Failure {
+fn not_opened(error: StoreError, config: &Config, address: &str, note: Option<&str>) -> Failure {
     let (quoted_address, psql) = (quoted(address), format!("psql {}", quoted(address)));
     match error {
         StoreError::Unavailable { .. } => {
@@ -196,7 +209,7 @@ fn not_opened(error: StoreError, config: &Config, address: &str) -> Failure {
             Failure::from(StoreError::Denied {
                 detail: format!(
                     "{detail}; the authorities to trust are read from the file that PGSSLROOTCERT \
-                     names"
+                     names, which demands TLS unless sslmode=prefer is said"
                 ),
             })
             .then(format!("{psql} -c 'SELECT current_user'"))
@@ -204,7 +217,8 @@ fn not_opened(error: StoreError, config: &Config, address: &str) -> Failure {
         StoreError::Denied { detail } => Failure::from(StoreError::Denied {
             detail: format!(
                 "{detail}; a password is read from PGPASSWORD, or from ~/.pgpass or the file that \
-                 PGPASSFILE names"
+                 PGPASSFILE names{}",
+                note.map(|note| format!("; {note}")).unwrap_or_default()
             ),
         })
         .then(format!("{psql} -c 'SELECT current_user'")),

@@ -20,6 +20,11 @@ impl Deadline {
         Deadline { at: Instant::now().checked_add(wait), wait }
     }
 
+    /// So much later, for an answer that is waited for past the end.
+    pub(crate) fn later(self, by: Duration) -> Deadline {
+        Deadline { at: self.at.and_then(|at| at.checked_add(by)), wait: self.wait }
+    }
+
     /// How long it is until then.
     pub(crate) fn left(self) -> Duration {
         self.at.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()))

@@ -29,12 +29,14 @@ pub struct Options {
     /// How long a statement may run; past it, the server ends it and the command fails as busy.
     pub statement_wait: Duration,
     /// How long beyond [`Options::statement_wait`] an answer is waited for, before the connection
-    /// counts as lost, and with it those of the pool that nobody uses at that moment.
+    /// counts as lost, and with it those of the pool that nobody uses at that moment. Where
+    /// [`Options::call_wait`] ends the wait sooner, only the one that was silent is lost.
     pub answer_wait: Duration,
     /// How long one call takes at most, whatever it waits for: connections, statements and all
     /// repeats of them together. Past it, it fails as unavailable, or as unknown where a commit was
     /// sent and nobody answered. This bounds every call even where the network swallows what is
-    /// sent. Give it room for a statement that takes its longest, and one more try.
+    /// sent. Give it room for a statement that takes its longest, and one more try. Only a command
+    /// in the host's own transaction may take [`Options::answer_wait`] more, once it is whole.
     pub call_wait: Duration,
     /// How often a command is decided again after its rows were changed by others, before it
     /// takes the locks first.

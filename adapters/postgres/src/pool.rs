@@ -178,11 +178,11 @@ impl Lease<'_> {
         text: &str,
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, Fault> {
-        let limit = self.limit()?;
+        let wait = self.wait()?;
         let pooler = self.connections.options.pooler;
         let was = std::mem::replace(&mut self.under_way, true);
         let Some(client) = &self.object else { return Err(Fault::Lost("closed".to_owned())) };
-        let answer = bounded(limit, async {
+        let answer = wait.bound(async {
             if pooler {
                 return client.query_typed(text, parameters).await;
             }
@@ -196,16 +196,16 @@ impl Lease<'_> {
 
     /// Statements without values or rows.
     pub(crate) async fn batch(&mut self, text: &str) -> Result<(), Fault> {
-        let limit = self.limit()?;
+        let wait = self.wait()?;
         let was = std::mem::replace(&mut self.under_way, true);
         let Some(client) = &self.object else { return Err(Fault::Lost("closed".to_owned())) };
-        let answer = bounded(limit, client.batch_execute(text)).await;
+        let answer = wait.bound(client.batch_execute(text)).await;
         self.settle(answer, was)
     }
 
     /// How long the next answer is waited for. Once the call is over nothing is sent any more: what
     /// was sent last might count, what was not does not.
-    fn limit(&mut self) -> Result<Duration, Fault> {
+    fn wait(&mut self) -> Result<Wait, Fault> {
         let left = self.until.left();
         if left.is_zero() {
             // Whatever its owner makes of this failure, an open transaction is no one's later.
@@ -215,7 +215,8 @@ impl Lease<'_> {
             return Err(Fault::Failed(self.until.error()));
         }
         let options = &self.connections.options;
-        Ok(options.statement_wait.saturating_add(options.answer_wait).min(left))
+        let whole = options.statement_wait.saturating_add(options.answer_wait);
+        Ok(Wait { limit: whole.min(left), cut: left < whole })
     }
 
     /// From here on a transaction is open, until [`Lease::ended`].
@@ -231,7 +232,7 @@ impl Lease<'_> {
     /// Whether the connection can go on being used.
     fn settle<T>(
         &mut self,
-        answer: Result<Result<T, tokio_postgres::Error>, String>,
+        answer: Result<Result<T, tokio_postgres::Error>, Silent>,
         was: bool,
     ) -> Result<T, Fault> {
         let fault = match answer {
@@ -240,11 +241,14 @@ impl Lease<'_> {
                 return Ok(value);
             }
             Ok(Err(error)) => fault::of(&self.connections.place, &error),
-            Err(detail) => {
-                // Those that idle have been silent for as long: the next try connects afresh, in
-                // place of waiting as long for each of them.
-                let _closed = self.connections.pool.retain(|_, _| false);
-                Fault::Lost(detail)
+            Err(silent) => {
+                // Whoever does not answer for the whole wait is gone, and those that idle lead to
+                // the same server: the next try connects afresh, in place of waiting as long for
+                // each of them. The end of one call says nothing of them.
+                if !silent.cut {
+                    let _closed = self.connections.pool.retain(|_, _| false);
+                }
+                Fault::Lost(silent.detail)
             }
         };
         if matches!(fault, Fault::Lost(_)) {
@@ -270,10 +274,29 @@ impl Drop for Lease<'_> {
     }
 }
 
-async fn bounded<T>(limit: Duration, future: impl Future<Output = T>) -> Result<T, String> {
-    tokio::time::timeout(limit, future)
-        .await
-        .map_err(|_| format!("no answer of the server within {limit:?}"))
+/// How long one answer is waited for.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    limit: Duration,
+    /// Whether the end of the call comes before that of the wait.
+    cut: bool,
+}
+
+/// No answer came.
+struct Silent {
+    detail: String,
+    /// As [`Wait::cut`].
+    cut: bool,
+}
+
+impl Wait {
+    async fn bound<T>(self, future: impl Future<Output = T>) -> Result<T, Silent> {
+        let Wait { limit, cut } = self;
+        tokio::time::timeout(limit, future).await.map_err(|_| Silent {
+            detail: format!("no answer of the server within {limit:?}"),
+            cut,
+        })
+    }
 }
 
 /// A future that is polled inside a runtime's context.

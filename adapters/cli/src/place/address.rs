@@ -3,8 +3,6 @@
 //! of processes shows it.
 
 use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use freehold_postgres::rustls::pki_types::CertificateDer;
@@ -13,6 +11,7 @@ use freehold_postgres::rustls::{ClientConfig, RootCertStore, crypto};
 use freehold_postgres::tokio_postgres::Config;
 use freehold_postgres::tokio_postgres::config::{Host, SslMode};
 
+use super::password::{Found, password};
 use crate::failure::Failure;
 
 /// How an address begins.
@@ -33,15 +32,22 @@ pub(super) struct Address {
     pub(super) shown: String,
     /// TLS, with whom it trusts; none if nobody said whom.
     pub(super) tls: Option<Arc<ClientConfig>>,
+    /// Why there is no password although there is a password file; for who is refused without.
+    pub(super) note: Option<String>,
 }
 
-/// Whether this is meant as an address. A slip in the scheme is no file's name either: the path
-/// would be repeated in the words, and with it a password.
+/// Whether this is meant as an address, if there is no such file. A slip in one is no file's name
+/// either: the path would be repeated in the words, and with it a password.
 pub(super) fn is_meant(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
     let scheme = text.split_once("://").is_some_and(|(scheme, _)| {
         !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric())
     });
-    scheme || text.to_ascii_lowercase().contains("password=")
+    let named = ["postgres:", "postgresql:"].iter().any(|scheme| lower.starts_with(scheme));
+    let credentials = text.rsplit_once('@').is_some_and(|(before, _)| before.contains(':'));
+    let mut settings = lower.split("password").skip(1);
+    let setting = settings.any(|behind| behind.trim_start().starts_with('='));
+    scheme || named || credentials || setting
 }
 
 /// Reads an address.
@@ -67,18 +73,50 @@ pub(super) fn read(text: &str, environment: Environment<'_>) -> Result<Address, 
     if !is_free(&shown) {
         return Err(unread("its password is not where one stands; give it in PGPASSWORD"));
     }
-    complete(&mut config, text, environment)?;
-    if config.get_password().is_none()
-        && let Some(password) = password(&config, environment)?
-    {
-        config.password(password);
+    let said = says_mode(rest).map_err(unread)?;
+    let said = complete(&mut config, said, environment)?;
+    let mut note = None;
+    if config.get_password().is_none() {
+        match password(&config, environment)? {
+            Found::Password(password) => {
+                config.password(password);
+            }
+            Found::None(why) => note = why,
+        }
     }
     let tls = match config.get_ssl_mode() {
         SslMode::Disable => None,
-        // Whom to trust may be said without demanding that there be TLS.
         _preferred_or_required => trusted(environment)?,
     };
-    Ok(Address { config, shown, tls })
+    // Who says whom to trust means that it be looked at: where the mode is only preferred, whoever
+    // stands between needs but say that there is no TLS to be told the password. Only a person may
+    // want that. A socket has no TLS, and nobody between.
+    if tls.is_some() && !said && !only_sockets(&config) {
+        config.ssl_mode(SslMode::Require);
+    }
+    Ok(Address { config, shown, tls, note })
+}
+
+/// Whether the settings of an address say the mode of TLS.
+fn says_mode(rest: &str) -> Result<bool, &'static str> {
+    // A name or a password may hold a question mark.
+    let place = rest.split_once('@').map_or(rest, |(_, place)| place);
+    let Some((_, settings)) = place.split_once('?') else { return Ok(false) };
+    let mut said = false;
+    for setting in settings.split('&') {
+        let name = setting.split_once('=').map_or(setting, |(name, _)| name);
+        if name.contains('%') {
+            return Err("the name of a setting is written without %");
+        }
+        said |= name == "sslmode";
+    }
+    Ok(said)
+}
+
+/// Whether every server is reached by a socket on this machine.
+fn only_sockets(config: &Config) -> bool {
+    config.get_hostaddrs().is_empty()
+        && config.get_hosts().iter().all(|host| !matches!(host, Host::Tcp(_)))
 }
 
 /// TLS that trusts the authorities in the file that PGSSLROOTCERT names, and looks at names in any
@@ -130,8 +168,12 @@ fn without_password(text: &str) -> String {
     format!("{scheme}://{user}{rest}")
 }
 
-/// Adds what the address leaves out.
-fn complete(config: &mut Config, text: &str, environment: Environment<'_>) -> Result<(), Failure> {
+/// Adds what the address leaves out. Whether somebody said the mode of TLS, there or here.
+fn complete(
+    config: &mut Config,
+    said: bool,
+    environment: Environment<'_>,
+) -> Result<bool, Failure> {
     if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
         let hosts = value(environment, "PGHOST")?.unwrap_or_else(|| "localhost".to_owned());
         for host in hosts.split(',') {
@@ -160,9 +202,7 @@ fn complete(config: &mut Config, text: &str, environment: Environment<'_>) -> Re
         config.dbname(database);
     }
     // What demands TLS is never weakened in silence.
-    if !text.contains("sslmode=")
-        && let Some(mode) = value(environment, "PGSSLMODE")?
-    {
+    if !said && let Some(mode) = value(environment, "PGSSLMODE")? {
         config.ssl_mode(match mode.as_str() {
             "disable" => SslMode::Disable,
             "allow" | "prefer" => SslMode::Prefer,
@@ -173,12 +213,13 @@ fn complete(config: &mut Config, text: &str, environment: Environment<'_>) -> Re
                 return Err(Failure::Unknown(says.to_owned()));
             }
         });
+        return Ok(true);
     }
-    Ok(())
+    Ok(said)
 }
 
 /// A variable that is set and not empty.
-fn value(environment: Environment<'_>, name: &str) -> Result<Option<String>, Failure> {
+pub(super) fn value(environment: Environment<'_>, name: &str) -> Result<Option<String>, Failure> {
     let Some(value) = environment(name).filter(|value| !value.is_empty()) else { return Ok(None) };
     let value = value
         .into_string()
@@ -186,74 +227,14 @@ fn value(environment: Environment<'_>, name: &str) -> Result<Option<String>, Fai
     Ok(Some(value))
 }
 
-/// The password of the environment, or of the password file.
-fn password(config: &Config, environment: Environment<'_>) -> Result<Option<String>, Failure> {
-    if let Some(password) = value(environment, "PGPASSWORD")? {
-        return Ok(Some(password));
-    }
-    let named = value(environment, "PGPASSFILE")?.map(PathBuf::from);
-    let home = || environment("HOME").map(|home| PathBuf::from(home).join(".pgpass"));
-    let Some(file) = named.clone().or_else(home) else { return Ok(None) };
-    let unread = |e: &std::io::Error| {
-        Failure::Surroundings(format!("the password file {} cannot be read: {e}", file.display()))
-    };
-    let text = match std::fs::read_to_string(&file) {
-        Ok(text) => text,
-        // Nobody has to have one; but one that is named is meant.
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound && named.is_none() => return Ok(None),
-        Err(e) => return Err(unread(&e)),
-    };
-    let Some(password) = text.lines().find_map(|line| entry(line, config, environment)) else {
-        return Ok(None);
-    };
-    let mode = std::fs::metadata(&file).map_err(|e| unread(&e))?.permissions().mode();
-    if mode & 0o077 != 0 {
-        let name = file.display();
-        let failure = format!("others can read the password file {name}; it is not used");
-        let next = format!("chmod 600 {}", crate::ground::quoted(&name.to_string()));
-        return Err(Failure::Surroundings(failure).then(next));
-    }
-    Ok(Some(password))
-}
-
-/// The password of a line `host:port:database:user:password`, if the line is for this server. A
-/// `*` stands for anything; before a `:` or a `\` that is meant stands a `\`.
-fn entry(line: &str, config: &Config, environment: Environment<'_>) -> Option<String> {
-    if line.starts_with('#') {
-        return None;
-    }
-    let mut fields = vec![String::new()];
-    let mut chars = line.chars();
-    while let Some(c) = chars.next() {
-        // The password is the rest, whatever is in it.
-        if c == ':' && fields.len() < 5 {
-            fields.push(String::new());
-        } else if let Some(field) = fields.last_mut() {
-            field.extend(if c == '\\' { chars.next() } else { Some(c) });
-        }
-    }
-    let host = match config.get_hosts().first() {
-        Some(Host::Tcp(name)) => name.clone(),
-        #[cfg(unix)]
-        Some(Host::Unix(folder)) => folder.display().to_string(),
-        None => config.get_hostaddrs().first()?.to_string(),
-    };
-    let me = || environment("USER").and_then(|user| user.into_string().ok());
-    let user = config.get_user().map(str::to_owned).or_else(me).unwrap_or_default();
-    let database = config.get_dbname().unwrap_or(&user);
-    let port = config.get_ports().first().copied().unwrap_or(5432).to_string();
-    let meant = [host.as_str(), &port, database, &user];
-    let [wanted @ .., password] = fields.as_slice() else { return None };
-    let fits = wanted.len() == meant.len()
-        && wanted.iter().zip(meant).all(|(wanted, meant)| wanted == "*" || wanted == meant);
-    fits.then(|| password.clone())
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn with(variables: &[(&str, &str)], text: &str) -> Result<Address, Failure> {
+    pub(in crate::place) fn with(
+        variables: &[(&str, &str)],
+        text: &str,
+    ) -> Result<Address, Failure> {
         let look = |name: &str| {
             let found = variables.iter().find(|(n, _)| *n == name);
             found.map(|(_, value)| OsString::from(value))
@@ -261,7 +242,7 @@ mod tests {
         read(text, &look)
     }
 
-    fn password_of(address: &Address) -> Option<&str> {
+    pub(in crate::place) fn password_of(address: &Address) -> Option<&str> {
         address.config.get_password().map(|p| std::str::from_utf8(p).unwrap())
     }
 
@@ -289,6 +270,14 @@ mod tests {
             "postgres://ann:geheim@h:port/d",
             "postgresq://ann:geheim@h/d",
             "host=h password=geheim",
+            "host=h Password = geheim",
+            "postgres:/ann:geheim@h/d",
+            "postgres:ann:geheim@h",
+            "PostgreSQL:geheim",
+            "ann:geheim@h/d",
+            "//ann:geheim@h/d",
+            "postgres+ssl://ann:geheim@h/d",
+            "postgres;//ann:ge@geheim@h/d",
         ] {
             assert!(is_meant(text), "{text}");
             let failure = with(&[], text).unwrap_err();
@@ -296,7 +285,9 @@ mod tests {
             let said = format!("{failure} {failure:?}");
             assert!(!said.contains("geheim") && !said.contains("heim"), "{text}: {said}");
         }
-        for file in ["freehold.db", "/var/lib/a b.db", "a:b", "://x", "./http:/x"] {
+        for file in
+            ["freehold.db", "/var/lib/a b.db", "a:b", "://x", "./http:/x", "a@b:c", "password"]
+        {
             assert!(!is_meant(file), "{file}");
         }
     }
@@ -334,37 +325,25 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_found_in_the_password_file_if_it_is_nobody_elses_to_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join(".pgpass");
-        let lines = "# h:5432:d:ann:comment\nh:5432:other:ann:wrong\nh:1:d:ann:wrong\n\
-                     h:5432:d:a\\:nn:odd\nh:*:d:ann:ge\\:he\\\\im:x\n*:*:*:*:any\n";
-        std::fs::write(&file, lines).unwrap();
-        let mode = |mode| {
-            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+    fn who_says_whom_to_trust_means_tls_unless_the_mode_is_said() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../postgres/tests/postgres/tls/ca.pem");
+        let trust = ("PGSSLROOTCERT", file);
+        let mode = |variables: &[(&str, &str)], text: &str| {
+            with(variables, text).unwrap().config.get_ssl_mode()
         };
-        mode(0o600);
-        let home = [("HOME", folder.path().to_str().unwrap())];
-        let named = [("PGPASSFILE", file.to_str().unwrap())];
-        for variables in [&home[..], &named[..]] {
-            for (text, password) in [
-                ("postgres://ann@h/d", "ge:he\\im:x"),
-                ("postgres://a%3Ann@h/d", "odd"),
-                ("postgres://bob@h/d", "any"),
-                ("postgres://ann:mine@h/d", "mine"),
-            ] {
-                let address = with(variables, text).unwrap();
-                assert_eq!(password_of(&address), Some(password), "{text}");
-            }
+        for text in [
+            "postgres://h",
+            "postgres://a:sslmode=prefer@h/d?options=x",
+            "postgres://a:?sslmode=prefer@h",
+            "postgres://h,%2Fs/d",
+        ] {
+            assert_eq!(mode(&[trust], text), SslMode::Require, "{text}");
+            assert_eq!(mode(&[trust, ("PGSSLMODE", "prefer")], text), SslMode::Prefer, "{text}");
+            assert_eq!(mode(&[], text), SslMode::Prefer, "{text}");
         }
-        mode(0o640);
-        let failure = with(&home, "postgres://ann@h/d").unwrap_err();
-        assert_eq!((failure.exit_code(), failure.code()), (3, "surroundings"));
-        assert_eq!(failure.next().unwrap(), format!("chmod 600 {}", file.display()));
-        assert!(!failure.to_string().contains("ge:he"), "{failure}");
-        // Nobody has to have one, unless it is named.
-        std::fs::remove_file(&file).unwrap();
-        assert_eq!(password_of(&with(&home, "postgres://ann@h/d").unwrap()), None);
-        assert_eq!(with(&named, "postgres://ann@h/d").unwrap_err().exit_code(), 3);
+        for text in ["postgres://h?sslmode=prefer", "postgres://%2Fs/d"] {
+            assert_eq!(mode(&[trust], text), SslMode::Prefer, "{text}");
+        }
+        assert_eq!(with(&[], "postgres://h?sslmod%65=disable").unwrap_err().exit_code(), 2);
     }
 }

@@ -18,14 +18,14 @@ pub(crate) fn own(address: Option<&str>, folder: &Path) -> Result<StorePlace, Fa
     let schema = format!("freehold_tour_{}", uuid::Uuid::now_v7().simple());
     // What is no address is a file, whatever its name.
     let place = StorePlace::read(address.as_ref(), None)?;
-    let StorePlace::Server { config, address, tls, .. } = place else {
+    let StorePlace::Server { config, address, tls, note, .. } = place else {
         return Err(Failure::Unknown(
             "the tour makes a file of its own; give --store the address of a PostgreSQL \
              database, like postgres://user@host:5432/database, to have it told there"
                 .to_owned(),
         ));
     };
-    Ok(StorePlace::Server { config, address, tls, schema })
+    Ok(StorePlace::Server { config, address, tls, note, schema })
 }
 
 /// Takes the tour's own schema away again.

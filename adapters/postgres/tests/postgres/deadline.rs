@@ -9,6 +9,8 @@ use freehold_kernel::{Span, TableId};
 use freehold_postgres::{Options, PostgresStore};
 use freehold_store::{Outcome, Pick, Read, Store, StoreError};
 
+use tokio::sync::oneshot;
+
 use crate::host::{
     Beside, Place, ask, connect, create_session, create_task, create_workspace, done, runtime,
     session, submit,
@@ -154,4 +156,77 @@ fn a06_a_call_does_not_try_every_dead_connection_of_the_pool() {
     done(&store, &create_task("t"));
     assert_eq!(store.metrics().connections_lost, 1);
     assert_eq!(place.ids("tasks"), ["t"]);
+}
+
+/// What the end of one call says of its own connection, it does not say of those that idle.
+#[test]
+fn a06_a_call_at_its_end_leaves_the_others_in_the_pool() {
+    let (place, proxy) = (Place::new(), Proxy::start());
+    let store = open(&place, &proxy);
+    done(&store, &create_workspace("w"));
+    let reads = [Read::all(TableId::Tasks)];
+    let read = || pollster::block_on(store.read(&reads));
+    // One is held, the other opens a second connection and goes back to the pool.
+    let mut held = proxy.hold(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| is_late(runtime().block_on(in_time(store.read(&reads)))));
+        held.wait();
+        read().unwrap();
+    });
+    let before = proxy.connections();
+    read().unwrap();
+    assert_eq!(proxy.connections(), before);
+    held.go();
+}
+
+/// Once the server was told that a command is a part of the host's transaction, nothing undoes it:
+/// an answer that comes after the end of the call is an answer, and none is unknown, never a failure
+/// after which the host could commit its own rows.
+#[test]
+fn a07_a_command_that_the_host_may_commit_is_not_said_to_be_undone() {
+    let (place, vanished, theirs) = (Place::new(), Proxy::start(), Proxy::start());
+    let mut options = options(&place);
+    let mut config = vanished.config();
+    config.application_name(&place.schema);
+    // It reads the isolation, makes a savepoint, reads, writes, and releases.
+    let release = 4;
+
+    options.answer_wait = Duration::from_secs(300);
+    let store = connect(config.clone(), options.clone()).unwrap();
+    done(&store, &create_workspace("w"));
+    let mut host = Beside::connect(&theirs.config());
+    place.beside().run("CREATE TABLE host (id text)");
+    let insert = format!("INSERT INTO \"{}\".host VALUES ('h')", place.schema);
+    let (late, soon) = (create_task("late"), create_task("soon"));
+    let reads = [Read::all(TableId::Tasks)];
+    let (arrived, arrives) = oneshot::channel();
+    let (go, goes) = oneshot::channel();
+    runtime().block_on(async {
+        let mut transaction = host.client.transaction().await.unwrap();
+        transaction.batch_execute(&insert).await.unwrap();
+        theirs.plan(release, Fate::Hold(arrived, goes));
+        let (done, ()) = tokio::join!(store.submit_in(&mut transaction, &late), async {
+            arrives.await.unwrap();
+            // A call that begins now is over: so is the time of the one that began before.
+            vanished.vanish();
+            is_late(in_time(store.read(&reads)).await);
+            go.send(()).unwrap();
+        });
+        done.unwrap().accepted().unwrap();
+        transaction.commit().await.unwrap();
+    });
+    assert_eq!((place.ids("host"), place.ids("tasks")), (vec!["h".into()], vec!["late".into()]));
+
+    options.answer_wait = Duration::from_secs(1);
+    vanished.heal();
+    let store = connect(config, options).unwrap();
+    runtime().block_on(async {
+        let mut transaction = host.client.transaction().await.unwrap();
+        theirs.plan(release, Fate::Vanish { carried: true });
+        let error = in_time(store.submit_in(&mut transaction, &soon)).await.unwrap_err();
+        let told = matches!(&error, StoreError::Unknown { detail } if detail.contains("roll"));
+        assert!(told, "{error}");
+    });
+    drop(host);
+    assert_eq!(place.ids("tasks"), ["late"]);
 }

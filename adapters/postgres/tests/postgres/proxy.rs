@@ -77,6 +77,11 @@ impl Proxy {
         self.shared.requests.load(Ordering::SeqCst)
     }
 
+    /// How many connections there were so far.
+    pub(crate) fn connections(&self) -> u64 {
+        self.shared.accepted.load(Ordering::SeqCst)
+    }
+
     /// The request that comes after `before` others has this fate.
     pub(crate) fn plan(&self, before: u64, fate: Fate) {
         *self.shared.fate.lock().unwrap() = Some((before, fate));
