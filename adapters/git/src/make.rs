@@ -322,7 +322,9 @@ pub(crate) fn check_out(
         pulse: Some(&mut pulse),
         ..in_tree(place, &proof)
     };
-    git.ok(&proof.common, &["reset", "--hard", "--quiet", "HEAD"], run)?;
+    // Not a reset: that locks the branch although it leaves it where it is, and killed it would
+    // leave a lock in the user's repository that nothing takes away (W-12).
+    git.ok(&proof.common, &["read-tree", "--reset", "-u", "HEAD"], run)?;
     let head = git.ok(&proof.common, &["symbolic-ref", "HEAD"], in_tree(place, &proof))?.line();
     if head != format!("refs/heads/{}", place.branch) {
         return Err(fail(

@@ -105,3 +105,18 @@ fn locks_of_a_persons_git_stay() {
     person.wait().unwrap();
     assert_eq!(delete(&f, "one"), Ok(true));
 }
+
+/// A checkout moves no ref, and locks none: what it never took no killed one can leave behind.
+#[test]
+fn a_checkout_takes_no_lock_of_its_branch() {
+    let f = Fixture::new();
+    let place = f.place("w");
+    git(&f.main, &["branch", &place.branch]);
+    let plan = f.plan(&place);
+    let lock = f.main.join(format!(".git/refs/heads/{}.lock", place.branch));
+    std::fs::create_dir_all(lock.parent().unwrap()).unwrap();
+    std::fs::write(&lock, "").unwrap();
+    f.try_make(&place, &plan).unwrap();
+    assert_eq!(git(&place.path, &["status", "--porcelain"]), "");
+    assert!(lock.exists());
+}
