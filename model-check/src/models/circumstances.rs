@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::catalogue::{Entry, Scope, systems};
+use crate::system::Fault;
 
 /// A circumstance of 09 and where it is met.
 #[derive(Clone, Copy, Debug)]
@@ -12,7 +13,8 @@ pub struct Met {
     /// In its words.
     pub says: &'static str,
     /// The systems that contain it, by their names, each with the circumstance of its own (a
-    /// `sometimes`, or a fault that happens) by which the exploration shows that it was met.
+    /// `sometimes`, or a fault that happens) by which the exploration shows that it was met. A fault
+    /// shows less: it is seen once it was chosen anywhere, whatever came of it.
     pub systems: &'static [(&'static str, &'static str)],
     /// Why no system has it; empty if one does.
     pub missing: &'static str,
@@ -304,10 +306,19 @@ pub fn table() -> String {
         "# Circumstances\n\nGenerated; see CONTRIBUTING.md. Each circumstance that \
          `docs/rules/09-properties.md` names, and the systems that contain it in every order and \
          with every fault they allow: exhausted in CI, or, where it says `long`, in the long \
-         run.\n\n| model | circumstance | systems |\n| --- | --- | --- |\n",
+         run. An exploration fails where it never meets what it is there to meet. Where it says \
+         `the fault alone`, that is only that a fault of this kind was chosen in some order: that \
+         it may be chosen at every step is in the actors, and what becomes of it the properties \
+         hold; no state is looked for that only the fault leads to.\n\n| model | circumstance \
+         | systems |\n| --- | --- | --- |\n",
     );
     for met in CIRCUMSTANCES {
-        let systems: Vec<String> = met.systems.iter().map(|(name, _)| told(name, &known)).collect();
+        let only = |shown: &str| Fault::ALL.iter().any(|fault| fault.happens() == shown);
+        let systems = met.systems.iter().map(|(name, shown)| {
+            let mark = if only(shown) { " (the fault alone)" } else { "" };
+            format!("{}{mark}", told(name, &known))
+        });
+        let systems: Vec<String> = systems.collect();
         let systems =
             if systems.is_empty() { format!("none: {}", met.missing) } else { systems.join(", ") };
         let _ = writeln!(out, "| {} | {} | {systems} |", met.of, met.says);
