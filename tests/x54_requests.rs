@@ -568,6 +568,22 @@ fn turns(caller: &Caller) {
         }))
     });
     caller.once(report(RuntimeStatus::Stopped));
+    // One whose instance is gone, and which nobody can reach any more.
+    let gone = InstanceId(fresh());
+    caller.once(move |c| {
+        let host = c.id("test-machine")?;
+        Ok(Command::System(SystemCommand::RegisterInstance { instance: gone, host }))
+    });
+    caller.once(submit("input 4", "turn 4", gone));
+    caller.lapse(30);
+    caller.once(|c| {
+        let (turn, liveness) = (c.id("turn 4")?, Liveness::Unknown);
+        Ok(Command::System(SystemCommand::RecoverTurn { turn, liveness }))
+    });
+    caller.twice("runtime.declare_stopped", |c| {
+        let runtime = c.id("runtime of turn 4")?;
+        Ok(Command::Operator(OperatorCommand::DeclareStopped { runtime }))
+    });
 }
 
 fn operations(caller: &Caller) {
@@ -771,6 +787,14 @@ fn restored(caller: &Caller) {
     let job =
         rows.jobs.iter().filter(|j| j.state == JobState::Pending).max_by_key(|j| j.created_at);
     let job = job.unwrap().id;
+    // No worktree goes before the container is known to be stopped (C-6).
+    let container =
+        rows.resources.iter().find(|r| r.job_id == job && r.kind == ResourceKind::Container);
+    let (resource, job_root) = container.map(|r| (r.id, r.job_root_id)).unwrap();
+    let (token, liveness) = (Token(fresh()), Liveness::Dead);
+    caller.once(cleanup(CleanupCommand::Claim { job_root, token, instance }));
+    caller.once(cleanup(CleanupCommand::SettleResource { resource, token, liveness }));
+    caller.once(cleanup(CleanupCommand::Finish { job_root, token }));
     let resource = rows
         .resources
         .iter()
