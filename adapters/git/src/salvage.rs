@@ -78,6 +78,7 @@ use manifest::Manifest;
 pub(crate) use memory::Memory;
 use seat::{Beat, Pipe, Seat, lines};
 use store::{REFS, Store};
+pub(crate) use survey::is_part;
 
 /// How long a salvage waits for a collection of the private stores, and the other way round.
 const COLLECTING: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });

@@ -16,6 +16,7 @@ use crate::error::{io_fail, show, show_bytes};
 use crate::process::{Git, Output, Run};
 use crate::rebuildable::Rebuildable;
 use crate::root::is_there;
+use crate::salvage::is_part;
 use crate::settings::Settings;
 use crate::twins::{OWN_MAX, without_twin};
 
@@ -173,6 +174,11 @@ impl Ask<'_> {
                 seen.add(Unsaved::UNKNOWN, format!("an unknown answer: {}", show_bytes(entry)));
                 continue;
             };
+            // As salvage sees it: two that do not agree on what is unsaved would never come to an
+            // end.
+            if !matches!(kind, Line::Changed(_)) && is_part(path) {
+                continue;
+            }
             if let (Line::Ignored, Some(tree)) = (&kind, self.target.tree)
                 && !holds_more(tree, path, &rebuildable)
             {

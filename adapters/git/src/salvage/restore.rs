@@ -13,10 +13,10 @@ use super::give::give_objects;
 use super::manifest::{At, Class, FileLine, IndexLine, Kind, Manifest};
 use super::put::Put;
 use super::reach::{as_lines, batch};
-use super::scan::{Seen, split};
+use super::scan::Seen;
 use super::seat::{Beat, Pipe, Seat};
 use super::store::{Scratch, Store, check_ref};
-use super::survey::{PART, Survey};
+use super::survey::{Survey, is_part};
 use super::tracked::hash_of;
 use crate::disk::{self as fs, File};
 use crate::error::{fail, io_fail, show_bytes};
@@ -106,7 +106,7 @@ pub(super) fn read(
 /// Unlinks what a restore that was killed had not finished.
 fn clear_parts(seat: &Seat<'_>, now: &Survey) -> Result<(), WorkspaceError> {
     let put = Put::new(&seat.top, &seat.work);
-    for seen in now.glance.seen.iter().filter(|s| split(&s.path).1.starts_with(PART)) {
+    for seen in now.glance.seen.iter().filter(|s| is_part(&s.path)) {
         put.unlink(seen)?;
     }
     Ok(())

@@ -23,8 +23,16 @@ use super::tracked::{Look, State};
 use crate::error::{fail, show_bytes};
 use crate::rebuildable::Rebuildable;
 
-/// Part of the name of a file that a restore has not finished writing.
+/// The begin of the name of a file that a restore has not finished writing; a number follows.
 pub(crate) const PART: &[u8] = b".freehold-restoring-";
+
+/// Whether a path is such a file: nobody's work, wherever a restore was killed (W-34).
+pub(crate) fn is_part(path: &[u8]) -> bool {
+    split(path)
+        .1
+        .strip_prefix(PART)
+        .is_some_and(|rest| !rest.is_empty() && rest.iter().all(u8::is_ascii_digit))
+}
 
 /// What was found.
 pub(crate) struct Survey {
@@ -204,7 +212,7 @@ impl Survey {
         for s in &seen {
             beat.tick()?;
             present.insert(s.path.as_slice());
-            if split(&s.path).1.starts_with(PART) {
+            if is_part(&s.path) {
                 continue;
             }
             let in_submodule = gitlinks.iter().any(|g| s.path != *g && is_in(&s.path, g));

@@ -126,3 +126,17 @@ fn what_git_does_not_list_is_not_collected() {
     fs::remove_file(store.join("refs/salvage/strange")).unwrap();
     crate::salvage::reclaim(&f.root).unwrap();
 }
+
+/// What a killed restore had half written is nobody's work to the look and to the salvage alike;
+/// a file that is merely called like it is somebody's.
+#[test]
+fn the_look_and_the_salvage_agree_on_half_of_a_restore() {
+    let f = Fixture::new();
+    let place = f.made("w");
+    fs::write(place.path.join(".freehold-restoring-12"), "half").unwrap();
+    assert_eq!(f.inspect(&place).evidence.unsaved, Unsaved::NONE);
+    assert_eq!(salvaged(&f, &place), None);
+    fs::write(place.path.join(".freehold-restoring-notes"), "somebody's").unwrap();
+    assert_eq!(f.inspect(&place).evidence.unsaved, Unsaved::UNTRACKED);
+    assert_eq!(salvaged(&f, &place), Some(Unsaved::UNTRACKED));
+}
