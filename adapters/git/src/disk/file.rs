@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::faults::CallKind::{Change, Look};
 use crate::faults::call;
@@ -47,6 +48,12 @@ impl File {
     /// One that [`super::at`] opened.
     pub(crate) fn from_fd(fd: OwnedFd, path: impl Into<PathBuf>) -> File {
         File { file: fs::File::from(fd), path: path.into() }
+    }
+
+    /// Sets when it was changed last.
+    pub(crate) fn set_modified(&self, to: SystemTime) -> io::Result<()> {
+        let work = || self.file.set_times(fs::FileTimes::new().set_modified(to));
+        call(Change, "utimensat", || self.path.clone(), work)
     }
 
     /// Writes it through to the disk.

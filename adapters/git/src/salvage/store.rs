@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::fs::FileTimes;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -347,7 +346,7 @@ impl<'a> Scratch<'a> {
         let path = self.write("index-old", plain)?;
         let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
         File::open(&path)
-            .and_then(|file| file.inner().set_times(FileTimes::new().set_modified(old)))
+            .and_then(|file| file.set_modified(old))
             .map_err(|e| io_fail(&path, "cannot set the time of a scratch's file", &e))?;
         Ok(path)
     }
