@@ -45,9 +45,7 @@ pub fn system() -> System {
         .allowing(6, Fault::Crash)
         .allowing(4, Fault::Slow)
         .allowing(4, Fault::LostReply)
-        .allowing(2, Fault::Disk)
-        .allowing(2, Fault::Doubled)
-        .allowing(4, Fault::Outsider);
+        .allowing(2, Fault::Disk);
     circumstances(system)
 }
 

@@ -19,7 +19,8 @@ pub enum Fault {
     Slow,
     /// A command is committed and its reply lost, together with the permission that it brought.
     LostReply,
-    /// Something on disk happens twice.
+    /// Something on disk happens twice. For actors of a host's own: in the catalogue a step is done
+    /// again where somebody died after it was done and before it was recorded.
     Doubled,
     /// The disk, the file system or git says no.
     Disk,
