@@ -83,25 +83,27 @@ fn plan(store: &impl Store, machine: &str) -> Result<Plan, Failure> {
             None => plan.elsewhere += 1,
         }
     }
-    for row in rows.view.salvage.iter() {
-        let expired = row.state == SalvageState::Expired;
+    let mut expired: BTreeMap<String, (RootPlace, Vec<String>)> = BTreeMap::new();
+    for row in rows.view.salvage.iter().filter(|s| s.state == SalvageState::Expired) {
         let Some(root) = served(row.root_id) else {
-            plan.elsewhere += usize::from(expired);
+            plan.elsewhere += 1;
             continue;
         };
-        if !expired {
-            continue;
-        }
-        plan.stores.insert(root.name.clone(), root.clone());
-        let ref_name = content(&rows, &row.row_key(), "ref_name");
-        match salvage::list(root) {
-            Ok(there) if there.iter().any(|e| e.ref_name == ref_name) => {
-                plan.salvage.push((root.clone(), ref_name));
+        let of_root =
+            expired.entry(root.name.clone()).or_insert_with(|| (root.clone(), Vec::new()));
+        of_root.1.push(content(&rows, &row.row_key(), "ref_name"));
+    }
+    // Each root is listed once, however much of it has expired.
+    for (name, (root, refs)) in expired {
+        match salvage::list(&root) {
+            Ok(there) => {
+                let left = refs.into_iter().filter(|r| there.iter().any(|e| e.ref_name == *r));
+                plan.salvage.extend(left.map(|r| (root.clone(), r)));
+                plan.stores.insert(name, root);
             }
-            Ok(_) => {}
             Err(error) => {
                 // Nor is it collected: what cannot be listed would be freed.
-                plan.stores.remove(&root.name);
+                plan.stores.remove(&name);
                 plan.troubles.push(error);
             }
         }

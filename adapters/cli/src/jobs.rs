@@ -86,6 +86,18 @@ pub(crate) fn run(args: &Args, out: &mut Show) -> Result<(), Failure> {
     }
 }
 
+/// Whether a job is not over: it goes on by itself, or a person may have it tried again.
+fn is_open(state: JobState) -> bool {
+    match state {
+        JobState::Prepared
+        | JobState::Pending
+        | JobState::Running
+        | JobState::RetryWait
+        | JobState::Failed => true,
+        JobState::Succeeded | JobState::Cancelled => false,
+    }
+}
+
 fn list(place: &StorePlace, all: bool, out: &mut Show) -> Result<(), Failure> {
     let store = place.open()?;
     let rows = wait(store.read(&[Read::all(TableId::Jobs), Read::all(TableId::JobRoots)]))?;
@@ -93,15 +105,7 @@ fn list(place: &StorePlace, all: bool, out: &mut Show) -> Result<(), Failure> {
     jobs.sort_by_key(|j| (j.created_at, j.id));
     let mut shown = Vec::new();
     for job in jobs {
-        let open = match job.state {
-            JobState::Prepared
-            | JobState::Pending
-            | JobState::Running
-            | JobState::RetryWait
-            | JobState::Failed => true,
-            JobState::Succeeded | JobState::Cancelled => false,
-        };
-        if !open && !all {
+        if !is_open(job.state) && !all {
             continue;
         }
         let parts = rows.view.job_roots.iter().filter(|p| p.job_id == job.id);

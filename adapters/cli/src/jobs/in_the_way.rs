@@ -171,14 +171,7 @@ pub(super) fn job_waiting_for(runtime: &str, place: &StorePlace) -> Option<(Stri
     };
     let jobs = rows.texts(rows.view.resources.iter().filter(waits).map(|r| r.job_id)).ok()?;
     rows.absorb(wait(store.read(&[Read::among(TableId::Jobs, "id", jobs)])).ok()?);
-    let open = |j: &&Job| match j.state {
-        JobState::Prepared
-        | JobState::Pending
-        | JobState::Running
-        | JobState::RetryWait
-        | JobState::Failed => true,
-        JobState::Succeeded | JobState::Cancelled => false,
-    };
+    let open = |j: &&Job| super::is_open(j.state);
     let job = rows.view.jobs.iter().filter(open).max_by_key(|j| (j.created_at, j.id))?;
     Some((text(&rows, job.id).ok()?, job.state))
 }
